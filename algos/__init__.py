@@ -1,0 +1,1 @@
+"""Single-file PPO agents that accept a data filter."""

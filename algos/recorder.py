@@ -1,0 +1,125 @@
+"""What does an agent tell the world while it trains?"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from algos.clock import Clock
+from filters.api import Selection
+from filters.errors import TrainingError
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in one round."""
+
+    number: int
+    """0-based"""
+    step: int
+    """environment steps so far"""
+    rounds: int
+    """rounds of the whole run"""
+    selection: Selection
+    """the filter's answer"""
+    optimizer_steps: int
+    """minibatch updates made; 0 when the filter kept too little to train on"""
+    losses: dict[str, float] = field(default_factory=dict)
+    """means over the minibatches: policy_loss, value_loss, entropy"""
+    train_return: float | None = None
+    """mean return of the training episodes that ended in the round"""
+
+    @property
+    def kept(self) -> float:
+        """Share of the records that the update could use."""
+        return float(self.selection.keep.float().mean())
+
+    @property
+    def scalars(self) -> dict[str, float]:
+        """The numbers worth plotting, by TensorBoard tag."""
+        numbers = {f"losses/{name}": value for name, value in self.losses.items()}
+        numbers |= {"filter/kept": self.kept, "charts/optimizer_steps": float(self.optimizer_steps)}
+        if self.train_return is not None:
+            numbers["charts/episodic_return"] = self.train_return
+        return numbers
+
+
+class Recorder(Protocol):
+    """Takes what `train` reports. It must not touch any random stream."""
+
+    clock: Clock
+
+    def evaluation(self, report: Round, *, returns: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
+        """The policy after that round earned `returns` [E] in episodes of `lengths` [E] steps."""
+
+    def round(self, report: Round) -> None:
+        """A round has ended, its evaluation (if there was one) included."""
+
+
+class SilentRecorder:
+    """Keeps everything in memory; for tests and for `train` as a function."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.rounds: list[Round] = []
+        self.returns: list[NDArray[np.float64]] = []
+
+    def round(self, report: Round) -> None:
+        """Append the round."""
+        self.rounds.append(report)
+
+    def evaluation(self, report: Round, *, returns: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
+        """Append the returns."""
+        self.returns.append(returns)
+
+
+class ConsoleRecorder(SilentRecorder):
+    """What an agent that runs alone does: prints a line per evaluation and writes TensorBoard events."""
+
+    def __init__(self, folder: Path, args: Any) -> None:
+        super().__init__()
+        from torch.utils.tensorboard import SummaryWriter  # costs a second at import, which workers need not pay
+
+        self.writer = SummaryWriter(str(folder))
+        table = "\n".join(f"|{name}|{value}|" for name, value in vars(args).items())
+        self.writer.add_text("hyperparameters", f"|param|value|\n|-|-|\n{table}")
+
+    def round(self, report: Round) -> None:
+        """Write the round's scalars."""
+        for tag, value in report.scalars.items():
+            self.writer.add_scalar(tag, value, report.step)
+        speed = report.step / max(self.clock.training_seconds, 1e-9)
+        self.writer.add_scalar("charts/SPS", speed, report.step)
+
+    def evaluation(self, report: Round, *, returns: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
+        """Print one line and write the mean return."""
+        self.writer.add_scalar("evaluation/mean_return", float(returns.mean()), report.step)
+        seconds = self.clock.training_seconds
+        left = seconds / report.step * (report.step / (report.number + 1) * report.rounds - report.step)
+        print(
+            f"round {report.number + 1}/{report.rounds}  step {report.step:,}  return {returns.mean():.2f} "
+            f"(n = {len(returns)})  kept {report.kept:.1%}  {report.step / seconds:,.0f} steps/s  {left:.0f} s left",
+            flush=True,
+        )
+
+    def close(self) -> None:
+        """Flush and close the event file."""
+        self.writer.close()
+
+
+def mean_losses(sums: torch.Tensor, steps: int, names: tuple[str, ...], number: int) -> dict[str, float]:
+    """Turn the losses summed on the device into means over `steps` minibatches; the round's one host transfer.
+
+    Raises:
+        TrainingError: if one is not finite.
+    """
+    if steps == 0:
+        return {}
+    losses = dict(zip(names, (sums / steps).tolist(), strict=True))
+    bad = [name for name, value in losses.items() if not np.isfinite(value)]
+    if bad:
+        raise TrainingError(f"{bad[0]} is {losses[bad[0]]} in round {number}; try a smaller learning rate")
+    return losses

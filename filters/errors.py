@@ -1,0 +1,34 @@
+"""Which failures are somebody's to mend rather than defects of this project, and how does a command say so?"""
+
+import sys
+from collections.abc import Callable
+
+
+class UsageError(Exception):
+    """Bad input. The message is one sentence for the person at the keyboard: what is wrong and what to do."""
+
+
+class FilterError(Exception):
+    """A filter broke its contract while it ran (raised, wrong shape, wrong dtype, NaN).
+
+    The run that used it fails with this sentence; the other runs of a sweep go on.
+    """
+
+
+class TrainingError(Exception):
+    """Training can't go on (a loss that is not finite); the message says in which round."""
+
+
+def run_command(command: Callable[[], int | None]) -> int:
+    """Run a command and return its exit code: 2 with one sentence for bad input, 1 for a run that failed."""
+    try:
+        return command() or 0
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (FilterError, TrainingError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130

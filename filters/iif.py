@@ -1,0 +1,45 @@
+"""Which records' policy gradients work against the return that this round's rollout promises?"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from filters.api import Objective, Rollout, ScoreFilter
+from filters.influence import dots, gradient
+from filters.registry import register
+
+
+@register("iif")
+@dataclass(frozen=True, kw_only=True)
+class IIF(ScoreFilter):
+    """Iterative influence-based filtering.
+
+    Keeps: all but the lowest `fraction` of the records with negative influence ⟨∇f_return, −∇ℓ_i⟩.
+    Why: a step along such a record's gradient lowers the return that the same rollout estimates.
+    Cost: one gradient of f_return and one Jacobian-vector product a round, repaid by fewer optimizer steps.
+    Reference: Hu et al., "A Snapshot of Influence", NeurIPS 2025, arXiv 2505.19281.
+
+    f_return uses raw advantages, ℓ_i (the PPO policy loss at ratio 1) normalised ones. As in the authors' code the
+    threshold is the score at index floor(fraction · number of negatives) in ascending order and strictly lower scores
+    go, so records that tie with the threshold stay.
+    """
+
+    fraction: float = 0.125
+    """p, the share of the records with negative influence that go, in [0, 1]"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.fraction <= 1:
+            raise ValueError(f"fraction must lie in [0, 1], got {self.fraction}")
+
+    def score(self, rollout: Rollout, objective: Objective) -> Tensor:
+        """Influence of every record [n]: ⟨∇target, ∇ℓ_i⟩ with target = −f_return."""
+        return dots(objective.per_record, objective.params, gradient(objective.target, objective.params))
+
+    def drop(self, scores: Tensor) -> Tensor:
+        """True for the lowest floor(fraction · negatives) of the negative scores."""
+        negatives = int((scores < 0).sum())
+        ascending = torch.cat([scores.sort().values, scores.new_tensor([torch.inf])])
+        threshold = ascending[int(self.fraction * negatives)].clamp(max=0) if negatives else 0.0
+        return scores < threshold

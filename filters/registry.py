@@ -1,0 +1,158 @@
+"""Which filter does a spec such as `iif:fraction=0.25,warmup=5` or `my_pkg.my_mod:MyFilter` mean?"""
+
+import difflib
+import importlib
+import importlib.metadata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from filters.api import Filter
+from filters.errors import UsageError
+
+BUILT_IN = ("none", "uniform", "iif")
+GROUP = "filtergym.filters"
+_registered: dict[str, type[Filter]] = {}
+F = TypeVar("F", bound=type[Filter])
+
+
+def register(name: str) -> Callable[[F], F]:
+    """Class decorator that makes a filter available as `--filter NAME`; a name that is taken raises ValueError."""
+
+    def add(cls: F) -> F:
+        taken = _registered.get(name)
+        if taken is not None and (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"filter name {name!r} is taken by {taken.__module__}.{taken.__qualname__}")
+        _registered[name] = cls
+        return cls
+
+    return add
+
+
+def names() -> list[str]:
+    """Names of all filters: built in, registered, and from the entry points of installed packages."""
+    for module in BUILT_IN:
+        importlib.import_module(f"filters.{module}")
+    return sorted({*_registered, *(point.name for point in importlib.metadata.entry_points(group=GROUP))})
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A parsed filter spec: the name or import path, and the fields that it sets."""
+
+    name: str
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """The canonical text: settings sorted by field, nothing left out that was said."""
+        return self.name + (":" + ",".join(f"{key}={value}" for key, value in self.settings) if self.settings else "")
+
+
+def parse(text: str) -> Spec:
+    """Split `name:field=value,…` or `module:Class:field=value,…`; raises UsageError if the form is wrong."""
+    name, _, rest = text.strip().partition(":")
+    head, _, tail = rest.partition(":")
+    if head and "=" not in head:
+        name, rest = f"{name}:{head}", tail
+    settings: dict[str, str] = {}
+    for item in rest.split(",") if rest else []:
+        key, equals, value = item.partition("=")
+        if not key.strip() or not equals:
+            raise UsageError(f"filter {text!r}: {item!r} is not field=value; write for example iif:fraction=0.25")
+        if key.strip() in settings:
+            raise UsageError(f"filter {text!r} sets the field {key.strip()!r} twice; say it once")
+        settings[key.strip()] = value.strip()
+    return Spec(name=name, settings=tuple(sorted(settings.items())))
+
+
+def make(text: str, defaults: Mapping[str, Any] | None = None) -> Filter:
+    """Build the filter that a spec names.
+
+    Args:
+        text: `name:field=value,…`, or an import path `module:Class` with the same settings behind another colon.
+        defaults: field values that stand in where the spec sets none, such as a task's own.
+
+    Raises:
+        UsageError: unknown name or field (near misses first), or a value of the wrong type or range.
+    """
+    spec = parse(text)
+    cls = find(spec.name)
+    kinds = {field.name: get_type_hints(cls)[field.name] for field in fields(cls) if field.init}
+    settings = dict(defaults or {})
+    for key, value in spec.settings:
+        if key not in kinds:
+            raise UsageError(f"filter {spec.name!r} has no field {key!r}; {suggest(key, list(kinds))}")
+        settings[key] = _parse_value(spec.name, field=key, kind=kinds[key], text=value)
+    try:
+        return cls(**settings)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"filter {text!r}: {error}") from error
+
+
+def find(name: str) -> type[Filter]:
+    """The class behind a name or an import path; raises UsageError if there is none or it is no filter."""
+    if ":" in name:
+        return _filter_class(_import(name), name)
+    known = names()
+    if name in _registered:
+        return _registered[name]
+    for point in importlib.metadata.entry_points(group=GROUP, name=name):
+        return _filter_class(_load(point), name)
+    raise UsageError(f"unknown filter {name!r}; {suggest(name, known)}")
+
+
+def suggest(word: str, known: list[str]) -> str:
+    """Near misses of `word` first, then everything there is."""
+    near = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
+    meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return f"{meant}there is: {', '.join(sorted(known)) or 'nothing'}"
+
+
+def _import(path: str) -> object:
+    module_name, _, attribute = path.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise UsageError(
+            f"can't import {module_name!r} for filter {path!r}: {type(error).__name__}: {error}"
+        ) from error
+    if not hasattr(module, attribute):
+        raise UsageError(
+            f"module {module_name!r} has no {attribute!r}; write module:Class, as in my_pkg.my_mod:MyFilter"
+        )
+    return getattr(module, attribute)
+
+
+def _load(point: importlib.metadata.EntryPoint) -> object:
+    try:
+        return point.load()
+    except Exception as error:
+        raise UsageError(
+            f"filter {point.name!r} of the installed package entry point {point.value!r} can't be loaded: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _filter_class(found: object, name: str) -> type[Filter]:
+    if not (isinstance(found, type) and issubclass(found, Filter) and is_dataclass(found)):
+        raise UsageError(f"{name!r} is no filter: it must be a dataclass that inherits from filters.api.Filter")
+    return found
+
+
+def _parse_value(name: str, *, field: str, kind: Any, text: str) -> Any:
+    kinds = get_args(kind) or (kind,)
+    if NoneType in kinds and text.lower() == "none":
+        return None
+    if bool in kinds and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for parse_as in (int, float, str):
+        if parse_as in kinds:
+            try:
+                return parse_as(text)
+            except ValueError:
+                continue
+    if text in kinds:
+        return text
+    expected = " or ".join(getattr(k, "__name__", repr(k)) for k in kinds if k is not NoneType)
+    raise UsageError(f"filter {name!r}: field {field!r} takes {expected}, got {text!r}")

@@ -1,0 +1,1 @@
+"""Runs filters across tasks and matched seeds; `python -m harness.run --help`."""

@@ -1,0 +1,133 @@
+"""How does one (task, filter, seed) become a run directory?"""
+
+import json
+import shutil
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from filters.api import Filter
+from filters.errors import FilterError, TrainingError, UsageError
+from filters.registry import make, parse
+from harness.provenance import provenance
+from harness.record import RunRecorder
+from harness.store import SCHEMA, cell_dir, status, write_json
+from harness.tasks import TASKS, Task
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the sweep."""
+
+    task_id: str
+    spec: str
+    """canonical filter spec"""
+    seed: int
+    out: Path
+    device: Literal["cpu", "cuda"] = "cpu"
+    jobs: int = 1
+    """cells that run side by side, for the record"""
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return TASKS[self.task_id]
+
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+        return cell_dir(self.out, self.task_id, self.spec, self.seed)
+
+    @property
+    def work(self) -> int:
+        """Records that environment and update have to go through; a rough measure of the time it takes."""
+        return self.task.args.total_steps * (1 + self.task.args.update_epochs)
+
+    def __str__(self) -> str:
+        return f"{self.task_id} {self.spec} seed {self.seed}"
+
+
+def make_filter(cell: Cell) -> Filter:
+    """The cell's filter, with the task's own defaults; raises UsageError."""
+    return make(cell.spec, cell.task.filter_defaults.get(parse(cell.spec).name))
+
+
+def describe(cell: Cell) -> dict[str, Any]:
+    """The cell's `config.json`: everything needed to run it again, and all that can change its result."""
+    filter = make_filter(cell)
+    config = {
+        "schema": SCHEMA,
+        "task": cell.task_id,
+        "filter": cell.spec,
+        "filter_class": f"{type(filter).__module__}:{type(filter).__qualname__}",
+        "filter_fields": asdict(filter),
+        "apply": filter.apply,
+        "seed": cell.seed,
+        "device": cell.device,
+        "agent": cell.task.agent,
+        "args": asdict(replace(cell.task.args, seed=cell.seed, device=cell.device)),
+        "references": cell.task.references,
+    }
+    roundtrip: dict[str, Any] = json.loads(json.dumps(config))
+    return roundtrip
+
+
+def is_complete(cell: Cell) -> bool:
+    """Whether the cell has a complete run of the very same settings.
+
+    Raises:
+        UsageError: if it has a complete run of other settings, or one that can't be read.
+    """
+    if status(cell.path) != "complete":
+        return False
+    file = cell.path / "config.json"
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} can't be read; delete {cell.path} and run the same command again") from error
+    wanted = describe(cell)
+    different = sorted(key for key in wanted if not isinstance(found, dict) or found.get(key) != wanted[key])
+    if different:
+        raise UsageError(
+            f"{cell.path} holds a run with other settings ({', '.join(different)} differ); "
+            "choose another --out or delete that folder"
+        )
+    return True
+
+
+def run_cell(cell: Cell, progress: Callable[[int, int], None]) -> str | None:
+    """Run a cell from its start and leave its directory complete or failed.
+
+    Args:
+        cell: what to run.
+        progress: called with (rounds done, rounds in all) after every round.
+
+    Returns:
+        None, or the sentence that says why it failed.
+    """
+    if cell.path.exists():
+        shutil.rmtree(cell.path)
+    cell.path.mkdir(parents=True)
+    write_json(cell.path / "config.json", describe(cell))
+    recorder = RunRecorder(cell.path, progress)
+    try:
+        args = replace(cell.task.args, seed=cell.seed, device=cell.device)
+        cell.task.module.train(args, make_filter(cell), recorder)
+        recorder.finish(provenance(cell.device, jobs=cell.jobs))
+    except Exception as error:
+        recorder.close()
+        return record_failure(cell, error, recorder.rounds_done)
+    return None
+
+
+def record_failure(cell: Cell, error: Exception, round: int | None) -> str:
+    """Write `failure.json` and return its sentence."""
+    expected = isinstance(error, FilterError | TrainingError | UsageError)
+    sentence = str(error) if expected else f"{type(error).__name__}: {error}"
+    trace = "".join(traceback.format_exception(error))
+    cell.path.mkdir(parents=True, exist_ok=True)
+    failure = {"schema": SCHEMA, "error": sentence, "traceback": trace, "round": round}
+    write_json(cell.path / "failure.json", failure)
+    return sentence

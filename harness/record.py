@@ -1,0 +1,79 @@
+"""What does a run leave on disk while it trains, and how is it finished?"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+from torch.utils.tensorboard import SummaryWriter
+
+from algos.clock import PHASES, Clock, Phase
+from algos.recorder import Round
+from harness.store import SCHEMA, write_json
+
+Progress = Callable[[int, int], None]
+"""called with (rounds done, rounds in all)"""
+
+
+class RunRecorder:
+    """Writes a line per evaluation and per round, TensorBoard events, and at the very end `run.json`.
+
+    Args:
+        folder: the cell's folder, empty but for its config.
+        progress: told after every round.
+
+    Raises:
+        OSError: if the folder can't be written to.
+    """
+
+    def __init__(self, folder: Path, progress: Progress) -> None:
+        self.clock = Clock()
+        self._folder = folder
+        self._progress = progress
+        self._booked: dict[Phase, float] = dict.fromkeys(PHASES, 0.0)
+        self._evals = (folder / "evals.jsonl").open("w", encoding="utf-8")
+        self._rounds = (folder / "rounds.jsonl").open("w", encoding="utf-8")
+        self._writer = SummaryWriter(str(folder))
+        self.rounds_done = 0
+
+    def evaluation(self, report: Round, *, returns: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
+        """Write the checkpoint's episodes and the training seconds so far."""
+        line = {"round": report.number + 1, "step": report.step, "seconds": self.clock.training_seconds}
+        _write_line(self._evals, line | {"returns": returns.tolist(), "lengths": lengths.tolist()})
+        self._writer.add_scalar("evaluation/mean_return", float(returns.mean()), report.step)
+
+    def round(self, report: Round) -> None:
+        """Write what the round did and how long each phase of it took."""
+        spent = {phase: self.clock.seconds[phase] - self._booked[phase] for phase in PHASES}
+        self._booked = dict(self.clock.seconds)
+        line = {"round": report.number, "step": report.step, "kept": report.kept}
+        line |= {"optimizer_steps": report.optimizer_steps, "skipped": report.optimizer_steps == 0}
+        _write_line(self._rounds, line | report.losses | {"train_return": report.train_return, "seconds": spent})
+        for tag, value in report.scalars.items():
+            self._writer.add_scalar(tag, value, report.step)
+        self.rounds_done = report.number + 1
+        self._progress(self.rounds_done, report.rounds)
+
+    def finish(self, provenance: dict[str, Any]) -> None:
+        """Make everything durable, then write `run.json`: from now on the cell is complete."""
+        self.close()
+        seconds = {phase: self.clock.seconds[phase] for phase in PHASES}
+        run = {"schema": SCHEMA, "status": "complete", "seconds": seconds, "provenance": provenance}
+        write_json(self._folder / "run.json", run)
+
+    def close(self) -> None:
+        """Flush and close all files."""
+        for file in (self._evals, self._rounds):
+            if not file.closed:
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
+        self._writer.close()
+
+
+def _write_line(file: TextIO, line: dict[str, Any]) -> None:
+    file.write(json.dumps(line, allow_nan=False) + "\n")
+    file.flush()

@@ -1,0 +1,166 @@
+"""Which filter learns best? Runs filters and the baseline on matched seeds and ends with the comparison.
+
+python -m harness.run --filter iif
+python -m harness.run --filter iif random:fraction=0.06 --task FrozenLake --seeds 3
+python -m harness.run --filter my_pkg.my_mod:MyFilter --suite quick
+"""
+
+import os
+import shlex
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+import tyro
+from rich.console import Console
+
+from filters.errors import UsageError, run_command
+from filters.registry import names, parse
+from harness.cell import Cell, is_complete, make_filter
+from harness.launch import run_cells
+from harness.progress import SweepProgress
+from harness.tasks import SUITES, TASKS, find_suite, find_task
+from leaderboard.report import print_report
+
+BASELINE = "none"
+
+
+@dataclass(frozen=True)
+class Args:
+    """Run filters across tasks and matched seeds, next to the baseline, and compare them.
+
+    Complete runs are skipped, so an interrupted sweep goes on with the same command.
+    """
+
+    filter: Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction] = ()
+    """filter specs (iif, random:fraction=0.06), import paths (my_pkg.my_mod:MyFilter), or all"""
+    suite: str = "quick"
+    """the suite of tasks to run"""
+    task: tuple[str, ...] = ()
+    """tasks to run instead of a suite"""
+    seeds: str = "5"
+    """how many seeds (5 means 0 to 4), or a list of them (0,3,7; a single one as 3,)"""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto takes the CPU: the networks of these tasks are too small to gain from a GPU"""
+    jobs: int = 0
+    """cells side by side, on one thread each; 0 means one a core"""
+    out: Path = Path("runs")
+    """folder of the run directories"""
+    baseline: bool = True
+    """run the baseline `none` as well"""
+    list: bool = False
+    """list filters, tasks and suites, and stop"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Parse the command line, run what is missing, and print the comparison; returns the exit code."""
+    args = tyro.cli(Args, args=argv, prog="python -m harness.run", description=__doc__)
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    if args.list:
+        print_list(console)
+        return 0
+    cells = plan(args)
+    check_writable(args.out)
+    missing = [cell for cell in cells if not is_complete(cell)]
+    jobs = min(args.jobs or os.cpu_count() or 1, max(len(missing), 1))
+    console.print(f"{len(cells)} cells, {len(cells) - len(missing)} of them complete; {jobs} side by side")
+    sweep(missing, jobs=jobs, console=console, argv=sys.argv[1:] if argv is None else argv)
+    return print_report([cell.path for cell in cells], baseline=BASELINE if args.baseline else None, console=console)
+
+
+def sweep(cells: list[Cell], *, jobs: int, console: Console, argv: list[str]) -> None:
+    """Run the cells with a display of progress; a cell that fails leaves its failure on disk."""
+    if not cells:
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    progress = SweepProgress(console, cells)
+    try:
+        with progress:
+            run_cells(cells, jobs=jobs, on_event=progress.on_event)
+    except KeyboardInterrupt:
+        command = shlex.join(["python", "-m", "harness.run", *argv])
+        print(f"interrupted; what is complete stays so. To go on: {command}", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def plan(args: Args) -> list[Cell]:
+    """All cells of the sweep: task by task, seed by seed, the filters of one seed next to each other in time.
+
+    Raises:
+        UsageError: for anything on the command line that does not exist or can't be.
+    """
+    specs = filter_specs(args)
+    tasks = [find_task(name) for name in args.task] if args.task else find_suite(args.suite)
+    device = pick_device(args.device)
+    if args.jobs < 0:
+        raise UsageError(f"--jobs must be 0 or more, got {args.jobs}")
+    jobs = args.jobs or os.cpu_count() or 1
+    cells = [
+        Cell(task_id=task_id, spec=spec, seed=seed, out=args.out, device=device, jobs=jobs)
+        for task_id in dict.fromkeys(task.id for task in tasks)
+        for seed in parse_seeds(args.seeds)
+        for spec in specs
+    ]
+    for cell in cells:
+        make_filter(cell)
+    return cells
+
+
+def filter_specs(args: Args) -> list[str]:
+    """Canonical specs of the filters asked for, the baseline first, none twice."""
+    asked = [spec for group in args.filter for spec in group]
+    if not asked:
+        raise UsageError(f"say which filter to run with --filter; there is: {', '.join(names())}")
+    specs = [str(parse(spec)) for word in asked for spec in (names() if word == "all" else [word])]
+    return list(dict.fromkeys(([BASELINE] if args.baseline else []) + specs))
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """`5` -> 0..4; `0,3,7` -> those; `3,` -> just 3."""
+    try:
+        numbers = [int(word) for word in text.replace(" ", "").split(",") if word]
+    except ValueError:
+        numbers = []
+    if "," not in text and numbers:
+        numbers = list(range(numbers[0]))
+    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
+        raise UsageError(f"--seeds takes a number of seeds such as 5, or different seeds such as 0,3,7; got {text!r}")
+    return tuple(numbers)
+
+
+def pick_device(device: str) -> Literal["cpu", "cuda"]:
+    """The device to run on; raises UsageError if it is not there."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("--device cuda: this PyTorch finds no CUDA device; use --device cpu or install a CUDA build")
+    return "cuda" if device == "cuda" else "cpu"
+
+
+def check_writable(out: Path) -> None:
+    """Raise UsageError unless files can be written below `out`."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / f".write-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(f"can't write to the output folder {out} ({error.strerror}); choose another --out") from error
+
+
+def print_list(console: Console) -> None:
+    """Print filters, tasks and suites."""
+    console.print("filters", style="bold")
+    console.print("  " + ", ".join(names()) + ", or an import path such as my_pkg.my_mod:MyFilter")
+    console.print("tasks", style="bold")
+    width = max(map(len, TASKS))
+    for task in TASKS.values():
+        console.print(f"  {task.id:{width}}  {task.about}", highlight=False)
+    console.print("suites", style="bold")
+    for name, tasks in SUITES.items():
+        console.print(f"  {name}: {', '.join(tasks)}", highlight=False)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

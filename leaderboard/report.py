@@ -1,0 +1,163 @@
+"""Which filter did better, and how sure is that? `python -m leaderboard.report runs/` says."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from filters.errors import UsageError, run_command
+from harness.store import CellFailure, CellRun, find_cells, read_cell, read_failure, status
+from leaderboard.comparison import Comparison, compare
+from leaderboard.tables import LEGEND, Sheet, joint_sheet, task_sheets
+
+WIDTH = 100
+"""columns that the tables are laid out for where the output is no terminal"""
+WORDS = ("Filter", "What happened")
+"""the columns that hold words; the others hold numbers"""
+
+
+@dataclass(frozen=True)
+class Args:
+    """Compare all runs below a folder: per task with the baseline, and over all tasks together."""
+
+    runs: tyro.conf.Positional[Path]
+    """the folder that the runs were written to"""
+    markdown: bool = False
+    """print Markdown instead of tables for the terminal"""
+    baseline: str = "none"
+    """the filter that the others are measured against"""
+
+
+def load(paths: Path | Sequence[Path]) -> tuple[list[CellRun], list[CellFailure]]:
+    """Read all cells below a folder, or exactly the cells whose folders are listed.
+
+    Returns:
+        the complete cells, and those that failed, were interrupted or (if listed) never started.
+
+    Raises:
+        UsageError: if the folder does not exist or holds no runs, or a file is damaged.
+    """
+    folders = _below(paths) if isinstance(paths, Path) else list(paths)
+    complete = {folder: status(folder) == "complete" for folder in folders}
+    cells = [read_cell(folder) for folder in folders if complete[folder]]
+    return cells, [read_failure(folder) for folder in folders if not complete[folder]]
+
+
+def _below(root: Path) -> list[Path]:
+    if not root.is_dir():
+        raise UsageError(f"{root} is no folder; give the one that the runs were written to")
+    folders = find_cells(root)
+    if not folders:
+        raise UsageError(f"{root} holds no runs; `python -m harness.run --out {root}` makes some")
+    return folders
+
+
+def render(comparison: Comparison, *, width: int = WIDTH) -> RenderableType:
+    """The comparison for a terminal of `width` columns; numbers stay on one line from 100 columns on."""
+    parts: list[RenderableType] = []
+    for task in comparison.tasks:
+        parts += [_table(sheet, width) for sheet in task_sheets(task, comparison.baseline)]
+        parts += [Text(f"{task.task}: {problem}\n", style="red") for problem in task.problems]
+    joint = joint_sheet(comparison)
+    if joint is not None:
+        parts.append(_table(joint, width))
+    parts += [Text(line, style="dim") for line in LEGEND]
+    return Group(*parts)
+
+
+def to_markdown(comparison: Comparison) -> str:
+    """The comparison as GitHub Markdown."""
+    blocks = []
+    for task in comparison.tasks:
+        blocks += [_markdown_table(sheet) for sheet in task_sheets(task, comparison.baseline)]
+        blocks += [f"**{_escape(f'{task.task}: {problem}')}**" for problem in task.problems]
+    joint = joint_sheet(comparison)
+    if joint is not None:
+        blocks.append(_markdown_table(joint))
+    blocks.append("\n".join(f"- {_escape(line)}" for line in LEGEND))
+    return "\n\n".join(blocks) + "\n"
+
+
+def print_report(
+    paths: Path | Sequence[Path],
+    *,
+    baseline: str | None = "none",
+    markdown: bool = False,
+    console: Console | None = None,
+) -> int:
+    """Print the comparison of all cells below a folder, or of the listed cell folders.
+
+    Args:
+        paths: a folder, or the folders of the cells.
+        baseline: None compares nothing and only lists results.
+        markdown: print Markdown, to standard output.
+        console: where to print otherwise; standard output by default.
+
+    Returns:
+        the exit code: 0, or 1 if a cell has no results or a comparison could not be computed.
+
+    Raises:
+        UsageError: if there is nothing to read, a file is damaged, or a cell is there twice.
+    """
+    cells, failures = load(paths)
+    comparison = compare(cells, failures, baseline=baseline)
+    if markdown:
+        print(to_markdown(comparison), end="")
+    else:
+        console = console or Console(width=None if sys.stdout.isatty() else WIDTH)
+        console.print(render(comparison, width=console.width))
+    return 0 if comparison.whole else 1
+
+
+def _table(sheet: Sheet, width: int) -> Table:
+    table = Table(
+        title=Text(sheet.title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    for number, column in enumerate(sheet.columns):
+        if column in WORDS:
+            table.add_column(Text(column), overflow="fold")
+            continue
+        cells = (column, *(row[number] for row in sheet.rows))
+        longest = max(len(line) for cell in cells for line in cell.splitlines())
+        # specs wrap first; where that is not enough, a wrapped number is better than a cut one
+        table.add_column(
+            Text(column),
+            justify="right",
+            overflow="fold",
+            min_width=longest if width >= WIDTH else None,
+        )
+    for row in sheet.rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def _markdown_table(sheet: Sheet) -> str:
+    rule = ["---" if column in WORDS else "---:" for column in sheet.columns]
+    columns, *rows = ([_escape(cell) for cell in row] for row in (sheet.columns, *sheet.rows))
+    lines = [columns, rule, *rows]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"### {_escape(sheet.title)}\n\n{table}"
+
+
+def _escape(text: str) -> str:
+    """One line that Markdown leaves as it is: a spec or an error may hold any character."""
+    flat = " ".join(text.split()).replace("\\", "\\\\")
+    for mark in "|*`<":
+        flat = flat.replace(mark, f"\\{mark}")
+    return flat
+
+
+def main() -> int:
+    """The command; returns the exit code."""
+    args = tyro.cli(Args, prog="python -m leaderboard.report")
+    return print_report(args.runs, baseline=args.baseline, markdown=args.markdown)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

@@ -1,0 +1,284 @@
+"""The command, as people use it: sweeps, crashes, interruptions, bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.store import find_cells, read_cell, status
+
+SMOKE = ["--task", "smoke-FrozenLake"]
+
+
+def command(*words: str, out: Path, **options: str) -> list[str]:
+    return [sys.executable, "-m", "harness.run", *words, "--out", str(out), "--jobs", "2"]
+
+
+def run(*words: str, out: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words, out=out), capture_output=True, text=True, timeout=300)
+
+
+def results(out: Path) -> dict[str, object]:
+    """Everything in the complete cells that a repetition has to repeat (all but the times)."""
+    found = {}
+    for path in find_cells(out):
+        cell = read_cell(path)
+        found[str(path.relative_to(out))] = (
+            cell.config,
+            [episodes.tolist() for episodes in cell.returns],
+            cell.steps.tolist(),
+            cell.kept.tolist(),
+            cell.optimizer_steps.tolist(),
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed")
+    done = run("--filter", "iif", "random:fraction=0.5", "--suite", "smoke", "--seeds", "2", out=out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in ("All tasks together", "smoke-FrozenLake/v1", "smoke-MiniGrid/v1", "iif", "random:fraction=0.5"):
+        assert words in done.stdout
+    return out
+
+
+def test_a_sweep_leaves_every_cell_complete(undisturbed: Path) -> None:
+    cells = find_cells(undisturbed)
+    assert len(cells) == 2 * 3 * 2
+    assert {status(cell) for cell in cells} == {"complete"}
+    cell = read_cell(undisturbed / "smoke-MiniGrid-v1" / "iif" / "seed-1")
+    assert cell.config["filter_fields"] == {"fraction": 0.125, "warmup": 0}
+    assert cell.steps.tolist() == [256, 512]
+    assert [len(episodes) for episodes in cell.returns] == [4, 4]
+    assert set(cell.phase_seconds) >= {"environment", "inference", "filter", "update", "evaluation"}
+    assert list(cell.path.glob("events.out.tfevents*"))
+    provenance = json.loads((cell.path / "run.json").read_text())["provenance"]
+    assert provenance["threads"] == 1
+    assert provenance["jobs"] == 2
+    assert provenance["packages"]["torch"]
+
+
+def test_a_second_start_runs_nothing_again(undisturbed: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in undisturbed.rglob("run.json")}
+    done = run("--filter", "iif", "random:fraction=0.5", "--suite", "smoke", "--seeds", "2", out=undisturbed)
+    assert done.returncode == 0
+    assert "12 of them complete" in done.stdout
+    assert {path: path.stat().st_mtime_ns for path in undisturbed.rglob("run.json")} == before
+
+
+def test_a_task_s_own_fraction_gives_way_to_the_spec(tmp_path: Path) -> None:
+    done = run("--filter", "iif", "iif:fraction=0.1", "--no-baseline", "--seeds", "1", *SMOKE, out=tmp_path)
+    assert done.returncode == 0, done.stderr
+    fractions = {cell.spec: cell.config["filter_fields"]["fraction"] for cell in map(read_cell, find_cells(tmp_path))}
+    assert fractions == {"iif": 0.5, "iif:fraction=0.1": 0.1}
+
+
+def wait_for(condition: object, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():  # type: ignore[operator]
+        assert process.poll() is None, "the sweep ended too early"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def started(out: Path) -> int:
+    return len(list(out.rglob("config.json")))
+
+
+def completed(out: Path) -> int:
+    return len(list(out.rglob("run.json")))
+
+
+def test_a_killed_sweep_goes_on_and_ends_like_an_undisturbed_one(undisturbed: Path, tmp_path: Path) -> None:
+    words = ("--filter", "iif", "random:fraction=0.5", "--suite", "smoke", "--seeds", "2")
+    process = subprocess.Popen(command(*words, out=tmp_path), stdout=subprocess.DEVNULL, text=True)
+    wait_for(lambda: completed(tmp_path) >= 3 and started(tmp_path) > completed(tmp_path), process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(1)  # the workers notice that their parent is gone
+    finished = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("run.json")}
+    assert len(finished) < 12
+    time.sleep(1)
+    assert len(list(tmp_path.rglob("run.json"))) == len(finished), "a worker went on without its parent"
+
+    done = run(*words, out=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
+    assert results(tmp_path) == results(undisturbed)
+
+
+def test_interrupting_ends_soon_with_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
+    words = ("--filter", "iif", "--suite", "smoke", "--seeds", "4")
+    process = subprocess.Popen(
+        command(*words, out=tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for(lambda: started(tmp_path) >= 1, process)
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: parent and workers alike
+    _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - began < 5
+    assert process.returncode == 130
+    assert errors.count("\n") == 1, errors
+    assert "To go on: python -m harness.run --filter iif --suite smoke --seeds 4" in errors
+
+
+def test_a_worker_that_is_killed_costs_only_its_cell(tmp_path: Path) -> None:
+    words = ("--filter", "iif", "--seeds", "3", *SMOKE)
+    process = subprocess.Popen(command(*words, out=tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: started(tmp_path) > completed(tmp_path), process)
+    children = subprocess.run(
+        ["pgrep", "-P", str(process.pid), "-f", "spawn_main"], capture_output=True, text=True, check=True
+    )
+    os.kill(int(children.stdout.split()[0]), signal.SIGKILL)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "killed by SIGKILL" in output
+    assert completed(tmp_path) == 5
+    done = run(*words, out=tmp_path)
+    assert done.returncode == 0
+    assert completed(tmp_path) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Raises", "raised ZeroDivisionError in round 0"),
+        ("NaNScores", "1024 NaN scores"),
+        ("WrongLength", "shape [1023]"),
+        ("IntegerIndices", "torch.int64"),
+    ],
+)
+def test_a_filter_that_breaks_is_a_failed_cell_and_the_others_go_on(tmp_path: Path, name: str, words: str) -> None:
+    spec = f"tests.broken_filters:{name}"
+    done = run("--filter", spec, "random", "--seeds", "1", *SMOKE, out=tmp_path)
+    assert done.returncode == 1
+    assert words in " ".join(done.stdout.split())
+    assert "Traceback" not in done.stdout + done.stderr
+    assert completed(tmp_path) == 2
+    failure = json.loads(next(tmp_path.rglob("failure.json")).read_text())
+    assert words in failure["error"]
+    assert "Traceback" in failure["traceback"]
+
+
+def test_rounds_that_keep_nothing_are_recorded_as_skipped(tmp_path: Path) -> None:
+    done = run("--filter", "tests.broken_filters:KeepsNothing", "--seeds", "1", "--no-baseline", *SMOKE, out=tmp_path)
+    assert done.returncode == 0, done.stderr
+    cell = read_cell(find_cells(tmp_path)[0])
+    assert cell.skipped_rounds == len(cell.kept) == 2
+    assert cell.kept.tolist() == [0, 0]
+
+
+BAD = {
+    "unknown filter": (["--filter", "iiff"], "unknown filter 'iiff'; did you mean 'iif'?"),
+    "unknown field": (["--filter", "iif:p=0.5"], "has no field 'p'"),
+    "wrong type": (["--filter", "iif:fraction=half"], "takes float, got 'half'"),
+    "out of range": (["--filter", "iif:fraction=7"], "fraction must lie in [0, 1]"),
+    "no filter": ([], "say which filter to run"),
+    "unknown task": (["--filter", "iif", "--task", "FrozenLack"], "did you mean 'FrozenLake/v1'"),
+    "unknown suite": (["--filter", "iif", "--suite", "quik"], "did you mean 'quick'"),
+    "unknown device": (["--filter", "iif", "--device", "tpu"], "--device"),
+    "absent device": (["--filter", "iif", "--device", "cuda"], "finds no CUDA device"),
+    "no such module": (["--filter", "no_such.mod:Cls"], "can't import 'no_such.mod'"),
+    "no such class": (["--filter", "tests.broken_filters:Nope"], "has no 'Nope'"),
+    "not a filter": (["--filter", "tests.broken_filters:NotAFilter"], "is no filter"),
+    "no seeds": (["--filter", "iif", "--seeds", "0"], "--seeds takes"),
+    "seeds twice": (["--filter", "iif", "--seeds", "1,1"], "--seeds takes"),
+    "seeds in words": (["--filter", "iif", "--seeds", "five"], "--seeds takes"),
+    "jobs": (["--filter", "iif", "--jobs", "-3"], "--jobs must be"),
+}
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in BAD if case != "absent device" or not os.path.exists("/dev/nvidia0")]
+)
+def test_bad_input_gets_one_sentence_and_exit_code_2(tmp_path: Path, case: str) -> None:
+    words, sentence = BAD[case]
+    full = [sys.executable, "-m", "harness.run", *words, "--out", str(tmp_path / "out")]
+    done = subprocess.run(full, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_output_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = run("--filter", "iif", "--seeds", "1", *SMOKE, out=tmp_path / "file")
+    assert done.returncode == 2
+    assert "can't write to the output folder" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_truncated_run_directory_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
+    assert run("--filter", "random", "--seeds", "1", *SMOKE, out=tmp_path).returncode == 0
+    cell = find_cells(tmp_path)[0]
+    text = (cell / "config.json").read_text()
+    (cell / "config.json").write_text(text[:100])
+    done = run("--filter", "random", "--seeds", "1", *SMOKE, out=tmp_path)
+    assert done.returncode == 2
+    assert f"delete {cell} and run the same command again" in done.stderr
+    assert completed(tmp_path) == 2
+    (cell / "config.json").write_text(text)
+    evals = cell / "evals.jsonl"
+    evals.write_text(evals.read_text()[:-20])
+    done = run("--filter", "random", "--seeds", "1", *SMOKE, out=tmp_path)
+    assert done.returncode == 2
+    assert "evals.jsonl is truncated" in done.stderr
+
+
+def test_a_complete_run_of_other_settings_is_never_taken_for_this_one(tmp_path: Path) -> None:
+    assert run("--filter", "random", "--seeds", "1", *SMOKE, out=tmp_path).returncode == 0
+    cell = tmp_path / "smoke-FrozenLake-v1" / "random" / "seed-0"
+    config = json.loads((cell / "config.json").read_text())
+    config["filter_fields"]["fraction"] = 0.9
+    (cell / "config.json").write_text(json.dumps(config))
+    done = run("--filter", "random", "--seeds", "1", *SMOKE, out=tmp_path)
+    assert done.returncode == 2
+    assert "other settings (filter_fields differ)" in done.stderr
+
+
+def test_list_and_help_explain() -> None:
+    listed = subprocess.run([sys.executable, "-m", "harness.run", "--list"], capture_output=True, text=True, timeout=60)
+    assert listed.returncode == 0
+    assert all(word in listed.stdout for word in ("iif", "MiniGrid-Empty-8x8-dtv/v1", "quick:"))
+    shown = subprocess.run([sys.executable, "-m", "harness.run", "--help"], capture_output=True, text=True, timeout=60)
+    assert shown.returncode == 0
+    assert all(word in shown.stdout for word in ("--filter", "--seeds", "--jobs", "baseline"))
+
+
+@pytest.mark.parametrize(("agent", "env_id"), [("ppo", "Acrobot-v1"), ("ppo_minigrid", "MiniGrid-Empty-5x5-v0")])
+def test_an_agent_runs_alone(tmp_path: Path, agent: str, env_id: str) -> None:
+    words = ["--env-id", env_id, "--filter", "iif", "--total-steps", "4096", "--eval-episodes", "2"]
+    full = [sys.executable, "-m", f"algos.{agent}", *words]
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    done = subprocess.run(full, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "kept 9" in done.stdout
+    assert list(tmp_path.rglob("events.out.tfevents*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--env-id", "NoSuchEnv-v0"], "can't make environment 'NoSuchEnv-v0'"),
+        (["--env-id", "Pendulum-v1"], "takes vectors and discrete actions"),
+        (["--minibatch-size", "1"], "minibatch_size must lie in"),
+        (["--num-envs", "0"], "num_envs must be at least 1"),
+        (["--filter", "iiff"], "unknown filter"),
+    ],
+)
+def test_an_agent_alone_explains_bad_input(words: list[str], sentence: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "algos.ppo", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
