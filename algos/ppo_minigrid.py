@@ -130,12 +130,12 @@ class Agent(nn.Module):
         features: Tensor = self.trunk(pixels)
         return features
 
-    def policy(self, obs: Tensor) -> Tensor:
+    def forward(self, obs: Tensor) -> Tensor:
         """Action logits [n, A]."""
         logits: Tensor = self.actor(self.features(obs))
         return logits
 
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+    def policy_and_value(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Action logits [n, A] and values [n]."""
         features = self.features(obs)
         return self.actor(features), self.critic(features).squeeze(-1)
@@ -185,7 +185,7 @@ def columns(rollout: Rollout) -> Batch:
 
 def act(agent: Agent, obs: Tensor, rng: torch.Generator) -> Tensor:
     """Sample actions [m] from the policy: the largest of logits + Gumbel noise."""
-    logits = agent.policy(obs)
+    logits = agent(obs)
     return (logits - torch.empty_like(logits).exponential_(generator=rng).log()).argmax(-1)
 
 
@@ -197,8 +197,8 @@ def log_prob(logits: Tensor, actions: Tensor) -> Tensor:
 def ppo_losses(policy: Any, batch: Batch, args: Args) -> tuple[Tensor, Tensor, Tensor]:
     """The un-averaged losses of a batch: policy [m], value [m], entropy [m].
 
-    `policy` maps obs to (logits, values): the agent itself, or a function of other parameters. Both the update and
-    the filters' Objective call this one formula (Schulman et al. 2017, eq. 7 and 9).
+    `policy` maps obs to (logits, values): the agent's, or a function of other parameters. Both the update and the
+    filters' Objective call this one formula (Schulman et al. 2017, eq. 7 and 9).
     """
     logits, values = policy(batch.obs)
     ratio = (log_prob(logits, batch.actions) - batch.logprobs).exp()
@@ -219,17 +219,18 @@ def open_objective(agent: Agent, rollout: Rollout, args: Args) -> Objective:
     params = {name: p.detach() for name, p in agent.named_parameters() if not name.startswith("critic.")}
     batch = columns(rollout)
 
-    def policy(params: Params) -> Any:
-        return lambda obs: torch.func.functional_call(agent, params, (obs,))
+    def logits(params: Params, obs: Tensor) -> Tensor:
+        return torch.func.functional_call(agent, params, (obs,))
 
     def per_record(params: Params) -> Tensor:
-        return ppo_losses(policy(params), batch._replace(advantages=normalize(batch.advantages)), args)[0]
+        normalized = batch._replace(advantages=normalize(batch.advantages))
+        return ppo_losses(lambda obs: (logits(params, obs), batch.values), normalized, args)[0]
 
-    def logprob(params: Params) -> Tensor:
-        return log_prob(policy(params)(batch.obs)[0], batch.actions)
+    def logprob(params: Params, obs: Tensor, actions: Tensor) -> Tensor:
+        return log_prob(logits(params, obs), actions)
 
     def target(params: Params) -> Tensor:
-        return -(logprob(params) * batch.advantages).mean()
+        return -(logprob(params, batch.obs, batch.actions) * batch.advantages).mean()
 
     return Objective(params=params, per_record=per_record, target=target, logprob=logprob)
 
@@ -241,11 +242,11 @@ def gae(
     terminated: NDArray[np.bool_],
     truncated: NDArray[np.bool_],
     args: Args,
-) -> NDArray[Any]:
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Generalised advantage estimation, Â_t = δ_t + γλ Â_{t+1} with δ_t = r_t + γ V(s_{t+1}) − V(s_t).
 
-    All arrays are [T, N]. `next_values` holds V of the observation that the action led to, also at an episode's end:
-    a truncated episode is bootstrapped with it, a terminated one is not, and the sum is cut at both.
+    Returns Â and δ. All arrays are [T, N]. `next_values` holds V of the observation that the action led to, also at an
+    episode's end: a truncated episode is bootstrapped with it, a terminated one is not, and the sum is cut at both.
     Source: Schulman et al. 2016, arXiv 1506.02438, eq. 16.
     """
     deltas = rewards + args.gamma * next_values * ~terminated - values
@@ -254,7 +255,7 @@ def gae(
     following = np.zeros_like(deltas[0])
     for t in reversed(range(len(deltas))):
         advantages[t] = following = deltas[t] + decay[t] * following
-    return advantages
+    return advantages, deltas
 
 
 @dataclass
@@ -330,12 +331,12 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
     last = done.copy()
     last[-1] = True
     with torch.no_grad():
-        logits, b_values = state.agent(b_obs)
+        logits, b_values = state.agent.policy_and_value(b_obs)
         b_logprobs = log_prob(logits, b_actions)
         values = b_values.cpu().numpy().reshape(T, N)
         next_values = np.concatenate([values[1:], np.zeros_like(values[:1])])
-        next_values[last] = state.agent(tensor(final_obs[last], args.device))[1].cpu().numpy()
-    advantages = gae(rewards, values, next_values, terminated, truncated, args)
+        next_values[last] = state.agent.policy_and_value(tensor(final_obs[last], args.device))[1].cpu().numpy()
+    advantages, deltas = gae(rewards, values, next_values, terminated, truncated, args)
     if not np.isfinite(advantages).all():
         raise TrainingError(f"rewards or values are not finite in round {state.round}; try a smaller learning rate")
     b_advantages = tensor(advantages.reshape(T * N), args.device)
@@ -347,7 +348,9 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
         rewards=tensor(rewards.reshape(T * N), args.device),
         advantages=b_advantages,
         returns=b_advantages + b_values,
+        td_errors=tensor(deltas.reshape(T * N), args.device),
         trajectory=torch.as_tensor(fragments(done).reshape(T * N)).to(args.device),
+        gamma=args.gamma,
         round=state.round,
         generator=state.rngs["filter"],
     )
@@ -362,7 +365,8 @@ def update(state: State, rollout: Rollout, selection: Selection, apply: Any, arg
     for _ in range(args.update_epochs):
         order = torch.randperm(rollout.n, generator=state.rngs["minibatch"], device=args.device)
         for mb_index in minibatches(order, selection.keep, args.minibatch_size, apply):
-            losses = torch.stack([loss.mean() for loss in ppo_losses(state.agent, b_records.at(mb_index), args)])
+            mb_losses = ppo_losses(state.agent.policy_and_value, b_records.at(mb_index), args)
+            losses = torch.stack([loss.mean() for loss in mb_losses])
             policy_loss, value_loss, entropy = losses
             loss = policy_loss + args.value_coef * value_loss - args.entropy_coef * entropy
             state.optimizer.zero_grad()

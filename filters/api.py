@@ -6,9 +6,9 @@ Letters: T steps, N environments, n = T·N records, U trajectories. Record i of 
 environment i % N.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from filters.errors import FilterError
 
 Params = dict[str, Tensor]
 Apply = Literal["repack", "mask"]
+Unit = Literal["record", "trajectory"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,12 @@ class Rollout:
     """[n] GAE, not normalised"""
     returns: Tensor
     """[n] advantages + values, the target of the value loss"""
+    td_errors: Tensor
+    """[n] δ = r + γ V(s') − V(s), V(s') left out where the episode terminated"""
     trajectory: Tensor
     """[n] int64 in 0..U-1: the trajectory fragment of each record, cut at episode ends and at the rollout boundary"""
+    gamma: float
+    """discount factor"""
     round: int
     """0-based number of the collect-and-update cycle"""
     generator: torch.Generator
@@ -65,8 +70,8 @@ class Objective:
     """params -> [n]: the un-averaged PPO policy loss of every record, advantages normalised over the rollout"""
     target: Callable[[Params], Tensor]
     """params -> []: minus f_return = -mean(log π(a|s) · Â), raw advantages; what an update should lower"""
-    logprob: Callable[[Params], Tensor]
-    """params -> [n]: log π(a|s) of every record"""
+    logprob: Callable[[Params, Tensor, Tensor], Tensor]
+    """(params, obs [m, *obs], actions [m, *act]) -> [m]: log π(a|s), of this rollout's records or of others"""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,20 @@ class Selection:
     """[n] bool: True where the update may use the record"""
     scores: Tensor | None = None
     """[n] or [U], kept for diagnosis; higher is better. -inf marks what can't be scored; NaN is an error"""
+    terms: Mapping[str, Tensor] = field(default_factory=dict)
+    """parts that the scores are made of, each as long as they are; kept for diagnosis"""
+
+    @property
+    def unscorable(self) -> int:
+        """How many units could not be scored, because their gradient is not finite."""
+        return 0 if self.scores is None else int(self.scores.isneginf().sum())
+
+
+class Scored(NamedTuple):
+    """Scores together with the parts that they are made of."""
+
+    scores: Tensor
+    terms: Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +115,7 @@ class Filter:
 class ScoreFilter(Filter):
     """A filter made of independent parts: what is scored (`unit`), the method (`score`), the rule (`drop`)."""
 
-    unit: ClassVar[Literal["record", "trajectory"]] = "record"
+    unit: ClassVar[Unit] = "record"
 
     warmup: int = 0
     """first rounds that pass unfiltered"""
@@ -105,7 +124,7 @@ class ScoreFilter(Filter):
         if self.warmup < 0:
             raise ValueError(f"warmup must be 0 or more rounds, got {self.warmup}")
 
-    def score(self, rollout: Rollout, objective: Objective) -> Tensor:
+    def score(self, rollout: Rollout, objective: Objective) -> Tensor | Scored:
         """Score every unit: [n] for records, [U] for trajectories; higher is better, -inf drops a unit for certain."""
         raise NotImplementedError
 
@@ -117,12 +136,20 @@ class ScoreFilter(Filter):
         """Score the units, drop by the rule, and map units back to records."""
         if rollout.round < self.warmup:
             return keep_all(rollout)
-        scores = self.score(rollout, objective)
+        answer = self.score(rollout, objective)
+        scores, terms = answer if isinstance(answer, Scored) else (answer, {})
         check_scores(self, scores, rollout)
         keep = ~scores.isneginf()
         if bool(keep.any()):
             keep[keep.clone()] = ~self.drop(scores[keep])
-        return Selection(keep=keep if self.unit == "record" else keep[rollout.trajectory], scores=scores)
+        return Selection(keep=keep if self.unit == "record" else keep[rollout.trajectory], scores=scores, terms=terms)
+
+
+def check_fractions(**fractions: float) -> None:
+    """Raise ValueError unless every named fraction lies in [0, 1]."""
+    for name, fraction in fractions.items():
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"{name} must lie in [0, 1], got {fraction}")
 
 
 def keep_all(rollout: Rollout) -> Selection:

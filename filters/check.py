@@ -49,7 +49,9 @@ def make_case(*, round: int = 7, n: int = 256, trajectories: int = 8, device: st
         rewards=torch.randn(n, generator=rng).to(device),
         advantages=advantages,
         returns=advantages + values,
+        td_errors=torch.randn(n, generator=rng).to(device),
         trajectory=torch.arange(n, device=device) * trajectories // n,
+        gamma=0.99,
         round=round,
         generator=torch.Generator(device).manual_seed(seed),
     )
@@ -59,16 +61,16 @@ def make_case(*, round: int = 7, n: int = 256, trajectories: int = 8, device: st
 def make_objective(params: Params, rollout: Rollout) -> Objective:
     """The PPO policy loss of the case's policy, as the agents define it."""
 
-    def logprob(params: Params) -> Tensor:
-        return _logprob(params, obs=rollout.obs, actions=rollout.actions)
+    def logprob(params: Params, obs: Tensor, actions: Tensor) -> Tensor:
+        return _logprob(params, obs=obs, actions=actions)
 
     def per_record(params: Params) -> Tensor:
-        ratio = (logprob(params) - rollout.logprobs).exp()
+        ratio = (logprob(params, rollout.obs, rollout.actions) - rollout.logprobs).exp()
         normalized = (rollout.advantages - rollout.advantages.mean()) / (rollout.advantages.std() + 1e-8)
         return torch.max(-normalized * ratio, -normalized * ratio.clamp(0.8, 1.2))
 
     def target(params: Params) -> Tensor:
-        return -(rollout.advantages * logprob(params)).mean()
+        return -(rollout.advantages * logprob(params, rollout.obs, rollout.actions)).mean()
 
     return Objective(params=params, per_record=per_record, target=target, logprob=logprob)
 

@@ -11,10 +11,11 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from filters.api import Filter
 from filters.errors import UsageError
 
-BUILT_IN = ("none", "uniform", "iif")
+BUILT_IN = ("none", "uniform", "iif", "i_ppo", "dtv", "heuristics")
 GROUP = "filtergym.filters"
 _registered: dict[str, type[Filter]] = {}
 F = TypeVar("F", bound=type[Filter])
+Defaults = Mapping[str, Mapping[str, Any]]
 
 
 def register(name: str) -> Callable[[F], F]:
@@ -31,10 +32,21 @@ def register(name: str) -> Callable[[F], F]:
 
 
 def names() -> list[str]:
-    """Names of all filters: built in, registered, and from the entry points of installed packages."""
+    """Names of all filters: built in, registered, and from the entry points of installed packages.
+
+    Raises:
+        UsageError: if two of them have the same name.
+    """
     for module in BUILT_IN:
         importlib.import_module(f"filters.{module}")
-    return sorted({*_registered, *(point.name for point in importlib.metadata.entry_points(group=GROUP))})
+    found = {name: f"{cls.__module__}:{cls.__qualname__}" for name, cls in _registered.items()}
+    for point in importlib.metadata.entry_points(group=GROUP):
+        if found.setdefault(point.name, point.value) != point.value:
+            raise UsageError(
+                f"two filters are called {point.name!r}: {found[point.name]} and {point.value} of an installed "
+                "package; rename or uninstall one"
+            )
+    return sorted(found)
 
 
 @dataclass(frozen=True)
@@ -66,12 +78,13 @@ def parse(text: str) -> Spec:
     return Spec(name=name, settings=tuple(sorted(settings.items())))
 
 
-def make(text: str, defaults: Mapping[str, Any] | None = None) -> Filter:
+def make(text: str, defaults: Defaults | None = None) -> Filter:
     """Build the filter that a spec names.
 
     Args:
-        text: `name:field=value,…`, or an import path `module:Class` with the same settings behind another colon.
-        defaults: field values that stand in where the spec sets none, such as a task's own.
+        text: `name:field=value,…`, or an import path `module:Class` with the same settings behind another colon. A
+            field that is itself a filter takes a spec with `;` for `,`: `random-matched:of=iif:fraction=1;warmup=5`.
+        defaults: by filter name, field values that stand in where the spec sets none, such as a task's own.
 
     Raises:
         UsageError: unknown name or field (near misses first), or a value of the wrong type or range.
@@ -79,11 +92,17 @@ def make(text: str, defaults: Mapping[str, Any] | None = None) -> Filter:
     spec = parse(text)
     cls = find(spec.name)
     kinds = {field.name: get_type_hints(cls)[field.name] for field in fields(cls) if field.init}
-    settings = dict(defaults or {})
+    settings = dict((defaults or {}).get(spec.name, {}))
     for key, value in spec.settings:
         if key not in kinds:
             raise UsageError(f"filter {spec.name!r} has no field {key!r}; {suggest(key, list(kinds))}")
-        settings[key] = _parse_value(spec.name, field=key, kind=kinds[key], text=value)
+        if isinstance(kinds[key], type) and issubclass(kinds[key], Filter):
+            settings[key] = make(value.replace(";", ","), defaults)
+        else:
+            settings[key] = _parse_value(spec.name, field=key, kind=kinds[key], text=value)
+    for field in fields(cls):
+        if field.name not in settings and "spec" in field.metadata:
+            settings[field.name] = make(field.metadata["spec"], defaults)
     try:
         return cls(**settings)
     except (TypeError, ValueError) as error:
@@ -152,7 +171,8 @@ def _parse_value(name: str, *, field: str, kind: Any, text: str) -> Any:
                 return parse_as(text)
             except ValueError:
                 continue
-    if text in kinds:
-        return text
+    for choice in kinds:
+        if not isinstance(choice, type) and str(choice) == text:
+            return choice
     expected = " or ".join(getattr(k, "__name__", repr(k)) for k in kinds if k is not NoneType)
     raise UsageError(f"filter {name!r}: field {field!r} takes {expected}, got {text!r}")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from filters.api import Filter
 from filters.errors import FilterError, TrainingError, UsageError
-from filters.registry import make, parse
+from filters.registry import make
 from harness.provenance import provenance
 from harness.record import RunRecorder
 from harness.store import SCHEMA, cell_dir, status, write_json
@@ -51,7 +51,7 @@ class Cell:
 
 def make_filter(cell: Cell) -> Filter:
     """The cell's filter, with the task's own defaults; raises UsageError."""
-    return make(cell.spec, cell.task.filter_defaults.get(parse(cell.spec).name))
+    return make(cell.spec, cell.task.filter_defaults)
 
 
 def describe(cell: Cell) -> dict[str, Any]:

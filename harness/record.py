@@ -51,6 +51,7 @@ class RunRecorder:
         self._booked = dict(self.clock.seconds)
         line = {"round": report.number, "step": report.step, "kept": report.kept}
         line |= {"optimizer_steps": report.optimizer_steps, "skipped": report.optimizer_steps == 0}
+        line |= {"unscorable": report.selection.unscorable}
         _write_line(self._rounds, line | report.losses | {"train_return": report.train_return, "seconds": spent})
         for tag, value in report.scalars.items():
             self._writer.add_scalar(tag, value, report.step)

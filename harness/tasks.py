@@ -27,7 +27,7 @@ class Task:
     args: AgentArgs
     """the agent's settings: environment, hyperparameters, budget, evaluation protocol"""
     random: float
-    """mean return of a uniformly random policy, the 0 of normalised scores (measured over 1,000 episodes; FrozenLake 5,000)"""
+    """mean return of a uniformly random policy, the 0 of normalised scores (over 1,000 episodes; FrozenLake 5,000)"""
     solved: float
     """the 1 of normalised scores"""
     filter_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

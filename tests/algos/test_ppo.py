@@ -74,14 +74,16 @@ def random_arrays(T: int = 12, N: int = 3) -> list[Any]:
 def test_gae_against_the_sum_written_out() -> None:
     arrays = random_arrays()
     args = replace(MLP, gamma=0.9, gae_lambda=0.8)
-    assert np.allclose(ppo.gae(*arrays, args), slow_gae(*arrays, 0.9, 0.8), rtol=1e-12)
+    assert np.allclose(ppo.gae(*arrays, args)[0], slow_gae(*arrays, 0.9, 0.8), rtol=1e-12)
 
 
 def test_gae_with_lambda_1_is_the_return_minus_the_value() -> None:
     rewards, values, _, terminated, truncated = random_arrays()
     next_values = np.concatenate([values[1:], np.zeros_like(values[:1])])
     truncated[:] = False
-    advantages = ppo.gae(rewards, values, next_values, terminated, truncated, replace(MLP, gamma=1.0, gae_lambda=1.0))
+    advantages, _ = ppo.gae(
+        rewards, values, next_values, terminated, truncated, replace(MLP, gamma=1.0, gae_lambda=1.0)
+    )
     # environment 2 terminates in its last step, so its returns need no bootstrap
     assert np.allclose(advantages[:, 2], rewards[::-1, 2].cumsum()[::-1] - values[:, 2])
 
@@ -91,12 +93,12 @@ def collect(module: ModuleType, args: Any, dtype: torch.dtype = torch.float32) -
     rollout, _ = module.collect(state, args, SilentRecorder())
     if dtype == torch.float64:
         state.agent.double()
-        floats = ("obs", "logprobs", "values", "rewards", "advantages", "returns")
+        floats = ("obs", "logprobs", "values", "rewards", "advantages", "returns", "td_errors")
         rollout = replace(
             rollout, **{n: t.double() for n in floats if (t := getattr(rollout, n)).dtype == torch.float32}
         )
         with torch.no_grad():
-            rollout = replace(rollout, logprobs=module.log_prob(state.agent.policy(rollout.obs), rollout.actions))
+            rollout = replace(rollout, logprobs=module.log_prob(state.agent(rollout.obs), rollout.actions))
     return state.agent, rollout
 
 
@@ -107,7 +109,7 @@ def test_rollout_bootstraps_truncation_and_not_termination() -> None:
 
     def value(number: int) -> float:
         with torch.no_grad():
-            return float(agent(torch.tensor([[float(number)]]))[1])
+            return float(agent.policy_and_value(torch.tensor([[float(number)]]))[1])
 
     assert rollout.obs.flatten().tolist() == [0, 11, 12, 0, 21, 22, 0, 31]
     expected = [
@@ -152,7 +154,7 @@ def test_iif_scores_equal_brute_force_gradients(module: ModuleType, args: Any) -
     scores = IIF().score(rollout, module.open_objective(agent, rollout, args))
 
     path = [p for name, p in agent.named_parameters() if not name.startswith("critic.")]
-    logprob = torch.log_softmax(agent.policy(rollout.obs), -1)[torch.arange(rollout.n), rollout.actions]
+    logprob = torch.log_softmax(agent(rollout.obs), -1)[torch.arange(rollout.n), rollout.actions]
     f_return = (logprob * rollout.advantages).mean()
     normalized = (rollout.advantages - rollout.advantages.mean()) / (rollout.advantages.std() + 1e-8)
 
@@ -173,7 +175,7 @@ def test_the_objective_is_the_loss_of_the_update(module: ModuleType, args: Any) 
     agent, rollout = collect(module, args, torch.float64)
     objective = module.open_objective(agent, rollout, args)
     batch = module.columns(rollout).at(torch.arange(rollout.n))
-    policy_loss, _, _ = module.ppo_losses(agent, batch, args)
+    policy_loss, _, _ = module.ppo_losses(agent.policy_and_value, batch, args)
     policy_loss.mean().backward()
     found = torch.func.grad(lambda params: objective.per_record(params).mean())(objective.params)
     for name, parameter in agent.named_parameters():
@@ -218,8 +220,11 @@ def test_a_minibatch_normalises_its_own_advantages() -> None:
 def test_actions_follow_the_policy() -> None:
     """Gumbel-max: over 20,000 draws the frequencies are the softmax of the logits."""
     probabilities = torch.tensor([0.1, 0.2, 0.7])
-    agent = type("Fixed", (), {"policy": lambda self, obs: probabilities.log().expand(len(obs), 3)})()
-    actions = ppo.act(agent, torch.zeros(20_000, 1), torch.Generator().manual_seed(0))
+
+    def agent(obs: torch.Tensor) -> torch.Tensor:
+        return probabilities.log().expand(len(obs), 3)
+
+    actions = ppo.act(agent, torch.zeros(20_000, 1), torch.Generator().manual_seed(0))  # type: ignore[arg-type]
     assert (torch.bincount(actions) / 20_000).tolist() == pytest.approx(probabilities.tolist(), abs=0.015)
 
 

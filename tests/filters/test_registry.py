@@ -17,8 +17,8 @@ def test_a_spec_sets_fields_by_their_type() -> None:
 
 
 def test_defaults_of_a_task_give_way_to_what_the_spec_says() -> None:
-    assert make("iif", {"fraction": 0.5}) == IIF(fraction=0.5)
-    assert make("iif:fraction=0.125", {"fraction": 0.5}) == IIF(fraction=0.125)
+    assert make("iif", {"iif": {"fraction": 0.5}}) == IIF(fraction=0.5)
+    assert make("iif:fraction=0.125", {"iif": {"fraction": 0.5}}) == IIF(fraction=0.125)
 
 
 def test_the_canonical_spec_is_sorted_and_keeps_all_that_was_said() -> None:
@@ -48,6 +48,25 @@ def test_an_import_path_takes_settings_too() -> None:
         ("iif:fraction=nan", ["fraction must lie in [0, 1]"]),
         ("random:fraction=2", ["fraction must lie in [0, 1]"]),
         ("iif:warmup=-1", ["warmup must be 0 or more"]),
+        ("random:unit=episode", ["'unit' takes 'record' or 'trajectory', got 'episode'"]),
+        ("reward:fraction=-1", ["fraction must lie in [0, 1]"]),
+        ("reward:unit=1", ["'unit' takes 'record' or 'trajectory'"]),
+        ("td-error:exponent=-0.5", ["exponent must be 0 or more"]),
+        ("td-error:exponent=inf", ["exponent must be 0 or more"]),
+        ("td-error:fraction=1.1", ["fraction must lie in [0, 1]"]),
+        ("advantage:fraction=2", ["fraction must lie in [0, 1]"]),
+        ("advantage-error:heuristic=3", ["'heuristic' takes 1 or 2, got '3'"]),
+        ("advantage-error:fraction=2", ["fraction must lie in [0, 1]"]),
+        ("dtv:min_keep=2", ["min_keep must lie in [0, 1]"]),
+        ("dtv:lam=1", ["no field 'lam'"]),
+        ("dtv-lambda:lam=-1", ["lam must lie in [0, 1]"]),
+        ("dtv-loo:warmup=-2", ["warmup must be 0 or more"]),
+        ("i-ppo:warmup=x", ["'warmup' takes int, got 'x'"]),
+        ("iif:reference=absent.ref", ["can't read the reference 'absent.ref'"]),
+        ("random-matched:of=nope", ["unknown filter 'nope'"]),
+        ("random-matched:of=random-matched", ["another filter than random-matched itself"]),
+        ("random-matched:of=iif:fraction=2", ["fraction must lie in [0, 1]"]),
+        ("random-matched:of=", ["unknown filter ''"]),
         ("no_such_pkg.mod:Cls", ["can't import 'no_such_pkg.mod'", "ModuleNotFoundError"]),
         ("tests.broken_filters:Nothing", ["has no 'Nothing'"]),
         ("tests.broken_filters:NotAFilter", ["is no filter", "filters.api.Filter"]),

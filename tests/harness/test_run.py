@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from filters.registry import names
 from harness.store import find_cells, read_cell, status
 
 SMOKE = ["--task", "smoke-FrozenLake"]
@@ -77,6 +78,14 @@ def test_a_task_s_own_fraction_gives_way_to_the_spec(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     fractions = {cell.spec: cell.config["filter_fields"]["fraction"] for cell in map(read_cell, find_cells(tmp_path))}
     assert fractions == {"iif": 0.5, "iif:fraction=0.1": 0.1}
+
+
+def test_all_runs_every_filter_and_ends_with_one_table_a_task(tmp_path: Path) -> None:
+    done = run("--filter", "all", "--suite", "smoke", "--seeds", "1", out=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {read_cell(cell).spec for cell in find_cells(tmp_path)} == set(names())
+    assert len(find_cells(tmp_path)) == 2 * len(names())
+    assert done.stdout.count("All tasks together") == 1
 
 
 def wait_for(condition: object, process: subprocess.Popen[str]) -> None:
