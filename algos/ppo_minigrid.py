@@ -19,8 +19,8 @@ import tyro
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from algos.envs import VectorEnv, fragments, make_env
-from algos.evaluate import evaluate
+from algos.envs import Envs, fragments, make_vector_env
+from algos.evaluate import make_evaluator
 from algos.recorder import ConsoleRecorder, Recorder, Round, mean_losses
 from algos.streams import Stream, generator, seed_sequences, sub_seeds
 from filters.api import Filter, Objective, Params, Rollout, Selection, minibatches, run_filter
@@ -38,6 +38,8 @@ class Args:
     """Gymnasium id of the environment"""
     env_kwargs: dict[str, bool | int | float | str] = field(default_factory=dict)
     """keyword arguments for the environment"""
+    env_backend: Literal["gymnasium", "envpool"] = "gymnasium"
+    """what steps the environments; results of different backends are never compared"""
     seed: int = 0
     """seed of the run; every random stream is spawned from it"""
     device: str = "cpu"
@@ -78,8 +80,8 @@ class Args:
     """rounds between evaluations; the last round is always evaluated"""
     eval_episodes: int = 20
     """episodes an evaluation"""
-    obs_scale: float = 1.0
-    """what the symbols 0..10 of the grid are divided by; 255 in the IIF paper"""
+    obs_scale: float = 10.0
+    """what the symbols 0..10 of the grid are divided by; 255 in the IIF paper, not stated in the DTV paper"""
     hidden: tuple[int, ...] = ()
     """widths of separate tanh layers for policy and value behind the shared trunk; none: linear heads"""
 
@@ -183,9 +185,8 @@ def columns(rollout: Rollout) -> Batch:
     return Batch(*(getattr(rollout, name) for name in Batch._fields))
 
 
-def act(agent: Agent, obs: Tensor, rng: torch.Generator) -> Tensor:
-    """Sample actions [m] from the policy: the largest of logits + Gumbel noise."""
-    logits = agent(obs)
+def sample(logits: Tensor, rng: torch.Generator) -> Tensor:
+    """Draw actions [m] from the policy: the largest of logits [m, A] + Gumbel noise."""
     return (logits - torch.empty_like(logits).exponential_(generator=rng).log()).argmax(-1)
 
 
@@ -194,14 +195,25 @@ def log_prob(logits: Tensor, actions: Tensor) -> Tensor:
     return logits.log_softmax(-1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
 
+def entropy_of(logits: Tensor) -> Tensor:
+    """Entropy [m] of the policy, in nats."""
+    logps = logits.log_softmax(-1)
+    return -(logps.exp() * logps).sum(-1)
+
+
+def training_rewards(rewards: NDArray[Any]) -> NDArray[Any]:
+    """The rewards to learn from: as they come."""
+    return rewards
+
+
 def ppo_losses(policy: Any, batch: Batch, args: Args) -> tuple[Tensor, Tensor, Tensor]:
     """The un-averaged losses of a batch: policy [m], value [m], entropy [m].
 
-    `policy` maps obs to (logits, values): the agent's, or a function of other parameters. Both the update and the
+    `policy` maps obs to (distribution, values): the agent's, or a function of other parameters. Both the update and the
     filters' Objective call this one formula (Schulman et al. 2017, eq. 7 and 9).
     """
-    logits, values = policy(batch.obs)
-    ratio = (log_prob(logits, batch.actions) - batch.logprobs).exp()
+    distribution, values = policy(batch.obs)
+    ratio = (log_prob(distribution, batch.actions) - batch.logprobs).exp()
     clipped = ratio.clamp(1 - args.clip_coef, 1 + args.clip_coef)
     policy_loss = torch.max(-batch.advantages * ratio, -batch.advantages * clipped)
 
@@ -210,8 +222,7 @@ def ppo_losses(policy: Any, batch: Batch, args: Args) -> tuple[Tensor, Tensor, T
         near = batch.values + (values - batch.values).clamp(-args.clip_coef, args.clip_coef)
         value_loss = torch.max(value_loss, (near - batch.returns).square())
 
-    logps = logits.log_softmax(-1)
-    return policy_loss, value_loss, -(logps.exp() * logps).sum(-1)
+    return policy_loss, value_loss, entropy_of(distribution)
 
 
 def open_objective(agent: Agent, rollout: Rollout, args: Args) -> Objective:
@@ -219,15 +230,15 @@ def open_objective(agent: Agent, rollout: Rollout, args: Args) -> Objective:
     params = {name: p.detach() for name, p in agent.named_parameters() if not name.startswith("critic.")}
     batch = columns(rollout)
 
-    def logits(params: Params, obs: Tensor) -> Tensor:
+    def distribution(params: Params, obs: Tensor) -> Any:
         return torch.func.functional_call(agent, params, (obs,))
 
     def per_record(params: Params) -> Tensor:
         normalized = batch._replace(advantages=normalize(batch.advantages))
-        return ppo_losses(lambda obs: (logits(params, obs), batch.values), normalized, args)[0]
+        return ppo_losses(lambda obs: (distribution(params, obs), batch.values), normalized, args)[0]
 
     def logprob(params: Params, obs: Tensor, actions: Tensor) -> Tensor:
-        return log_prob(logits(params, obs), actions)
+        return log_prob(distribution(params, obs), actions)
 
     def target(params: Params) -> Tensor:
         return -(logprob(params, batch.obs, batch.actions) * batch.advantages).mean()
@@ -264,7 +275,7 @@ class State:
 
     agent: Agent
     optimizer: torch.optim.Optimizer
-    envs: VectorEnv
+    envs: Envs
     obs: NDArray[Any]
     """[N, *obs] where the next rollout starts"""
     episode_returns: NDArray[np.float64]
@@ -278,7 +289,7 @@ class State:
 def open_state(args: Args) -> State:
     """Environments, network and random streams at the start of a run; nothing global is seeded."""
     seeds = seed_sequences(args.seed)
-    envs = VectorEnv(args.env_id, args.num_envs, args.env_kwargs)
+    envs = make_vector_env(args.env_id, args.num_envs, args.env_kwargs, args.env_backend)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seeds["network"].generate_state(1)[0]))
         agent = Agent(envs.obs_space, envs.action_space, args)
@@ -308,7 +319,7 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
     clock, (T, N) = recorder.clock, (args.num_steps, args.num_envs)
     obs = np.zeros((T, N, *state.obs.shape[1:]), state.obs.dtype)
     final_obs = np.zeros_like(obs)
-    actions = np.zeros((T, N), np.int64)
+    actions = np.zeros((T, N, *(state.envs.action_space.shape or ())), state.envs.action_space.dtype)
     rewards = np.zeros((T, N), np.float32)
     terminated, truncated = np.zeros((T, N), np.bool_), np.zeros((T, N), np.bool_)
     ended: list[float] = []
@@ -316,23 +327,27 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
         clock.start("inference")
         obs[t] = state.obs
         with torch.inference_mode():
-            actions[t] = act(state.agent, tensor(state.obs, args.device), state.rngs["action"]).cpu().numpy()
+            distribution = state.agent(tensor(state.obs, args.device))
+            actions[t] = sample(distribution, state.rngs["action"]).cpu().numpy()
         clock.start("environment")
-        state.obs, rewards[t], terminated[t], truncated[t], final_obs[t] = state.envs.step(actions[t])
-        state.episode_returns += rewards[t]
-        done = terminated[t] | truncated[t]
-        ended += state.episode_returns[done].tolist()
-        state.episode_returns[done] = 0
+        step = state.envs.step(actions[t])
+        state.obs, final_obs[t], rewards[t] = step.obs, step.final_obs, training_rewards(step.rewards)
+        # A lost life ends what can be earned with it, but not the game.
+        terminated[t], truncated[t] = step.terminated | step.life_lost, step.truncated
+        state.episode_returns += step.rewards
+        over = step.terminated | step.truncated
+        ended += state.episode_returns[over].tolist()
+        state.episode_returns[over] = 0
 
     clock.start("inference")
     done = terminated | truncated
     b_obs = tensor(obs.reshape(T * N, *obs.shape[2:]), args.device)
-    b_actions = torch.as_tensor(actions.reshape(T * N)).to(args.device)
+    b_actions = torch.as_tensor(actions.reshape(T * N, *actions.shape[2:])).to(args.device)
     last = done.copy()
     last[-1] = True
     with torch.no_grad():
-        logits, b_values = state.agent.policy_and_value(b_obs)
-        b_logprobs = log_prob(logits, b_actions)
+        distribution, b_values = state.agent.policy_and_value(b_obs)
+        b_logprobs = log_prob(distribution, b_actions)
         values = b_values.cpu().numpy().reshape(T, N)
         next_values = np.concatenate([values[1:], np.zeros_like(values[:1])])
         next_values[last] = state.agent.policy_and_value(tensor(final_obs[last], args.device))[1].cpu().numpy()
@@ -394,11 +409,12 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
     """
     clock = recorder.clock
     state = open_state(args)
-    eval_envs = [make_env(args.env_id, args.env_kwargs) for _ in range(min(args.eval_episodes, 32))]
+    evaluator = make_evaluator(args.env_id, args.env_kwargs, args.env_backend, args.eval_episodes)
 
-    def eval_act(obs: NDArray[Any]) -> NDArray[Any]:
+    def act(obs: NDArray[Any]) -> NDArray[Any]:
         with torch.inference_mode():
-            return act(state.agent, tensor(obs, args.device), state.rngs["evaluation"]).cpu().numpy()
+            distribution = state.agent(tensor(obs, args.device))
+            return sample(distribution, state.rngs["evaluation"]).cpu().numpy()
 
     while state.round < args.rounds:
         if args.anneal_lr:
@@ -426,13 +442,12 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
         if state.round % args.eval_every == 0 or state.round == args.rounds:
             clock.start("evaluation")
             seeds = state.eval_seeds.integers(2**31, size=args.eval_episodes).tolist()
-            returns, lengths = evaluate(eval_act, eval_envs, seeds)
+            returns, lengths = evaluator.play(act, seeds)
             clock.start("logging")
             recorder.evaluation(report, returns=returns, lengths=lengths)
         recorder.round(report)
     state.envs.close()
-    for env in eval_envs:
-        env.close()
+    evaluator.close()
     return state.agent
 
 

@@ -14,14 +14,14 @@ from filters.registry import make
 from harness.provenance import provenance
 from harness.record import RunRecorder
 from harness.store import SCHEMA, cell_dir, status, write_json
-from harness.tasks import TASKS, Task
+from harness.tasks import Task
 
 
 @dataclass(frozen=True)
 class Cell:
     """One run of the sweep."""
 
-    task_id: str
+    task: Task
     spec: str
     """canonical filter spec"""
     seed: int
@@ -31,14 +31,9 @@ class Cell:
     """cells that run side by side, for the record"""
 
     @property
-    def task(self) -> Task:
-        """The task."""
-        return TASKS[self.task_id]
-
-    @property
     def path(self) -> Path:
         """The run directory."""
-        return cell_dir(self.out, self.task_id, self.spec, self.seed)
+        return cell_dir(self.out, self.task.id, self.spec, self.seed)
 
     @property
     def work(self) -> int:
@@ -46,7 +41,7 @@ class Cell:
         return self.task.args.total_steps * (1 + self.task.args.update_epochs)
 
     def __str__(self) -> str:
-        return f"{self.task_id} {self.spec} seed {self.seed}"
+        return f"{self.task.id} {self.spec} seed {self.seed}"
 
 
 def make_filter(cell: Cell) -> Filter:
@@ -59,7 +54,7 @@ def describe(cell: Cell) -> dict[str, Any]:
     filter = make_filter(cell)
     config = {
         "schema": SCHEMA,
-        "task": cell.task_id,
+        "task": cell.task.id,
         "filter": cell.spec,
         "filter_class": f"{type(filter).__module__}:{type(filter).__qualname__}",
         "filter_fields": asdict(filter),

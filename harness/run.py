@@ -17,12 +17,13 @@ import torch
 import tyro
 from rich.console import Console
 
+from algos.envs import Backend, make_vector_env
 from filters.errors import UsageError, run_command
 from filters.registry import names, parse
 from harness.cell import Cell, is_complete, make_filter
 from harness.launch import run_cells
 from harness.progress import SweepProgress
-from harness.tasks import SUITES, TASKS, find_suite, find_task
+from harness.tasks import SUITES, TASKS, Task, find_suite, find_task
 from leaderboard.report import print_report
 
 BASELINE = "none"
@@ -43,6 +44,14 @@ class Args:
     """tasks to run instead of a suite"""
     seeds: str = "5"
     """how many seeds (5 means 0 to 4), or a list of them (0,3,7; a single one as 3,)"""
+    env_backend: Backend = "gymnasium"
+    """what steps the environments; gymnasium is the reference, envpool (an extra) is faster"""
+    eval_episodes: int = 0
+    """episodes an evaluation; 0 means the task's own number"""
+    eval_every: int = 0
+    """rounds between evaluations; 0 means the task's own number"""
+    paper_eval: bool = False
+    """evaluate as the papers do: 1,000 episodes (100 where episodes are slow) after every round"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto takes the CPU: the networks of these tasks are too small to gain from a GPU"""
     jobs: int = 0
@@ -93,20 +102,39 @@ def plan(args: Args) -> list[Cell]:
         UsageError: for anything on the command line that does not exist or can't be.
     """
     specs = filter_specs(args)
-    tasks = [find_task(name) for name in args.task] if args.task else find_suite(args.suite)
+    tasks = pick_tasks(args)
     device = pick_device(args.device)
     if args.jobs < 0:
         raise UsageError(f"--jobs must be 0 or more, got {args.jobs}")
     jobs = args.jobs or os.cpu_count() or 1
     cells = [
-        Cell(task_id=task_id, spec=spec, seed=seed, out=args.out, device=device, jobs=jobs)
-        for task_id in dict.fromkeys(task.id for task in tasks)
+        Cell(task=task, spec=spec, seed=seed, out=args.out, device=device, jobs=jobs)
+        for task in tasks
         for seed in parse_seeds(args.seeds)
         for spec in specs
     ]
     for cell in cells:
         make_filter(cell)
+    for task in tasks:
+        make_vector_env(task.args.env_id, 1, task.args.env_kwargs, task.args.env_backend).close()
     return cells
+
+
+def pick_tasks(args: Args) -> list[Task]:
+    """The tasks of the command line, none twice, on its backend and with its evaluation protocol."""
+    if args.eval_episodes < 0 or args.eval_every < 0:
+        raise UsageError("--eval-episodes and --eval-every must be 0 or more")
+    if args.paper_eval and (args.eval_episodes or args.eval_every):
+        raise UsageError("--paper-eval sets the evaluation protocol; leave out --eval-episodes and --eval-every")
+    tasks = [find_task(name) for name in args.task] if args.task else find_suite(args.suite)
+    return [
+        task.varied(
+            env_backend=args.env_backend,
+            eval_episodes=task.paper_episodes if args.paper_eval else args.eval_episodes,
+            eval_every=1 if args.paper_eval else args.eval_every,
+        )
+        for task in dict.fromkeys(tasks)
+    ]
 
 
 def filter_specs(args: Args) -> list[str]:

@@ -170,7 +170,7 @@ def read_failure(path: Path) -> CellFailure:
 
 
 def _folder(name: str) -> str:
-    quoted = quote(name, safe=":=,")
+    quoted = quote(name, safe=":=,@")
     return quoted.replace(".", "%2E") if quoted in (".", "..") else quoted
 
 
@@ -189,7 +189,7 @@ def _identity(path: Path) -> tuple[str, str, int]:
         config = _read_config(path)
         return config["task"], config["filter"], config["seed"]
     path = path.absolute()
-    task = re.sub(r"-(v\d+)$", r"/\1", unquote(path.parent.parent.name))
+    task = re.sub(r"-(v\d+)(?=@|$)", r"/\1", unquote(path.parent.parent.name))
     return task, unquote(path.parent.name), _seed(path)
 
 

@@ -5,33 +5,43 @@ never compared.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from algos import ppo, ppo_minigrid
+from algos import ppo, ppo_atari, ppo_continuous, ppo_minigrid
+from algos.envs import Backend
 from filters.errors import UsageError
 from filters.registry import suggest
 
-AgentArgs = ppo.Args | ppo_minigrid.Args
+AgentArgs = ppo.Args | ppo_continuous.Args | ppo_minigrid.Args | ppo_atari.Args
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
-    """An environment with everything that decides the result."""
+    """An environment with everything that decides the result. Tasks are equal if their ids are."""
 
     id: str
-    """name and version, `MiniGrid-Empty-8x8/v1`"""
+    """name and version, `MiniGrid-Empty-8x8/v1`, and what was varied: `MiniGrid-Empty-8x8/v1@envpool`"""
     about: str
     """one line for `--list`"""
     args: AgentArgs
     """the agent's settings: environment, hyperparameters, budget, evaluation protocol"""
     random: float
-    """mean return of a uniformly random policy, the 0 of normalised scores (over 1,000 episodes; FrozenLake 5,000)"""
+    """mean return of a uniformly random policy, the 0 of normalised scores (over 1,000 episodes; FrozenLake
+    5,000, DoorKey 300, Pong 50)"""
     solved: float
     """the 1 of normalised scores"""
     filter_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """field values that a filter takes on this task unless its spec says otherwise"""
+    paper_episodes: int = 1000
+    """episodes of the papers' evaluation, which comes after every round"""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     @property
     def agent(self) -> str:
@@ -47,6 +57,22 @@ class Task:
     def references(self) -> dict[str, float]:
         """The fixed scores between which returns are normalised."""
         return {"random": self.random, "solved": self.solved}
+
+    def varied(self, *, env_backend: Backend, eval_episodes: int, eval_every: int) -> "Task":
+        """This task on another backend or with another evaluation protocol; what differs becomes part of its id.
+
+        Args:
+            env_backend: what steps the environments.
+            eval_episodes: episodes an evaluation; 0 for the task's own.
+            eval_every: rounds between evaluations; 0 for the task's own.
+        """
+        args = self.args
+        episodes, every = eval_episodes or args.eval_episodes, eval_every or args.eval_every
+        changes: list[str] = [] if env_backend == args.env_backend else [env_backend]
+        if (episodes, every) != (args.eval_episodes, args.eval_every):
+            changes.append(f"eval-{episodes}-every-{every}")
+        args = replace(args, env_backend=env_backend, eval_episodes=episodes, eval_every=every)
+        return replace(self, id="@".join([self.id, *changes]), args=args)
 
 
 IIF_PPO: dict[str, Any] = {
@@ -77,9 +103,31 @@ def iif_minigrid(env_id: str, *, rounds: int, **settings: Any) -> ppo_minigrid.A
     return ppo_minigrid.Args(env_id=env_id, total_steps=2048 * rounds, **(IIF_PPO | {"obs_scale": 255.0} | settings))
 
 
+def iif_continuous(env_id: str, *, rounds: int, **settings: Any) -> ppo_continuous.Args:
+    """Settings of the IIF paper for continuous actions."""
+    return ppo_continuous.Args(env_id=env_id, total_steps=2048 * rounds, **(IIF_PPO | settings))
+
+
 FROZEN_LAKE: dict[str, bool | int | float | str] = {"map_name": "4x4", "is_slippery": False}
-HALF = {"iif": {"fraction": 0.5}}
-EIGHTH = {"iif": {"fraction": 0.125}}
+DOORKEY = ppo_minigrid.Args(
+    env_id="MiniGrid-DoorKey-8x8-v0",
+    total_steps=1_000_000,
+    num_steps=640,
+    minibatch_size=256,
+    update_epochs=4,
+    optimizer="adam",
+    learning_rate=3e-4,
+    entropy_coef=0.01,
+)
+ADAM = {"optimizer": "adam", "adam_eps": 1e-5}
+"""Adam as Stable-Baselines3's PPO sets it up"""
+
+
+def drops(fraction: float, warmup: int = 0) -> dict[str, dict[str, Any]]:
+    """IIF's share of the negatives on a task, and the rounds that IIF and DTV let pass at first."""
+    late = {name: {"warmup": warmup} for name in ("dtv", "dtv-loo", "dtv-lambda")} if warmup else {}
+    return {"iif": {"fraction": fraction} | ({"warmup": warmup} if warmup else {}), **late}
+
 
 _TASKS = (
     Task(
@@ -88,7 +136,7 @@ _TASKS = (
         args=iif_mlp("FrozenLake-v1", rounds=50, env_kwargs=FROZEN_LAKE, eval_episodes=100),
         random=0.0134,
         solved=1.0,
-        filter_defaults=HALF,
+        filter_defaults=drops(0.5),
     ),
     Task(
         id="Acrobot/v1",
@@ -96,7 +144,7 @@ _TASKS = (
         args=iif_mlp("Acrobot-v1", rounds=50),
         random=-498.4,
         solved=-80.0,
-        filter_defaults=HALF,
+        filter_defaults=drops(0.5),
     ),
     Task(
         id="MiniGrid-Empty-8x8/v1",
@@ -104,7 +152,49 @@ _TASKS = (
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=40),
         random=0.0944,
         solved=0.96,
-        filter_defaults=EIGHTH,
+        filter_defaults=drops(0.125),
+    ),
+    Task(
+        id="Highway/v1",
+        about="highway-v0 with 10 vehicles; IIF setting, 100 rounds",
+        args=iif_mlp("highway-v0", rounds=100, env_kwargs={"vehicles_count": 10}, eval_every=5, eval_episodes=10),
+        random=11.40,
+        solved=40.0,
+        filter_defaults=drops(0.5),
+        paper_episodes=100,
+    ),
+    Task(
+        id="LunarLander/v1",
+        about="LunarLander-v3; IIF setting, 150 rounds",
+        args=iif_mlp("LunarLander-v3", rounds=150, eval_every=2),
+        random=-181.7,
+        solved=200.0,
+        filter_defaults=drops(0.125),
+    ),
+    Task(
+        id="BipedalWalker/v1",
+        about="BipedalWalker-v3; IIF setting, Adam 3e-4, 500 rounds",
+        args=iif_continuous("BipedalWalker-v3", rounds=500, learning_rate=3e-4, eval_every=5, eval_episodes=10, **ADAM),
+        random=-99.4,
+        solved=300.0,
+        filter_defaults=drops(0.0625),
+        paper_episodes=100,
+    ),
+    Task(
+        id="MiniGrid-Empty-8x8-adam/v1",
+        about="MiniGrid-Empty-8x8-v0; IIF setting with Adam 3e-4, 40 rounds",
+        args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=40, learning_rate=3e-4, **ADAM),
+        random=0.0944,
+        solved=0.96,
+        filter_defaults=drops(0.125),
+    ),
+    Task(
+        id="LunarLander-adam/v1",
+        about="LunarLander-v3; IIF setting with Adam 1e-3, 150 rounds",
+        args=iif_mlp("LunarLander-v3", rounds=150, learning_rate=1e-3, eval_every=2, **ADAM),
+        random=-181.7,
+        solved=200.0,
+        filter_defaults=drops(0.125),
     ),
     Task(
         id="MiniGrid-Empty-8x8-dtv/v1",
@@ -112,7 +202,39 @@ _TASKS = (
         args=ppo_minigrid.Args(),
         random=0.0944,
         solved=0.96,
-        filter_defaults=EIGHTH,
+        filter_defaults=drops(0.125),
+    ),
+    Task(
+        id="MiniGrid-DoorKey-8x8/v1",
+        about="MiniGrid-DoorKey-8x8-v0; DTV setting, 16 environments × 640 steps, 1,000,000 steps",
+        args=DOORKEY,
+        random=0.0108,
+        solved=0.97,
+        filter_defaults=drops(0.125, warmup=5),
+    ),
+    Task(
+        id="Pong/v1",
+        about="ALE/Pong-v5, 84×84 frames, no sticky actions; CleanRL's Atari settings, 10,000,000 steps",
+        args=ppo_atari.Args(),
+        random=-20.32,
+        solved=20.0,
+        filter_defaults=drops(0.125),
+    ),
+    Task(
+        id="CartPole/v1",
+        about="CartPole-v1; CleanRL's settings for classic control, 500,000 steps",
+        args=ppo.Args(),
+        random=22.2,
+        solved=500.0,
+        filter_defaults=drops(0.125),
+    ),
+    Task(
+        id="Acrobot-cleanrl/v1",
+        about="Acrobot-v1; CleanRL's settings for classic control, 500,000 steps",
+        args=ppo.Args(env_id="Acrobot-v1"),
+        random=-498.4,
+        solved=-80.0,
+        filter_defaults=drops(0.125),
     ),
     Task(
         id="FrozenLake-quick/v1",
@@ -120,7 +242,7 @@ _TASKS = (
         args=iif_mlp("FrozenLake-v1", rounds=20, env_kwargs=FROZEN_LAKE, eval_episodes=100),
         random=0.0134,
         solved=1.0,
-        filter_defaults=HALF,
+        filter_defaults=drops(0.5),
     ),
     Task(
         id="MiniGrid-Empty-8x8-quick/v1",
@@ -128,7 +250,7 @@ _TASKS = (
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=25),
         random=0.0944,
         solved=0.96,
-        filter_defaults=EIGHTH,
+        filter_defaults=drops(0.125),
     ),
     Task(
         id="smoke-FrozenLake/v1",
@@ -138,7 +260,7 @@ _TASKS = (
         ),
         random=0.0134,
         solved=1.0,
-        filter_defaults=HALF,
+        filter_defaults=drops(0.5),
     ),
     Task(
         id="smoke-MiniGrid/v1",
@@ -154,7 +276,7 @@ _TASKS = (
         ),
         random=0.2015,
         solved=0.95,
-        filter_defaults=EIGHTH,
+        filter_defaults=drops(0.125),
     ),
 )
 
@@ -163,6 +285,18 @@ TASKS: dict[str, Task] = {task.id: task for task in _TASKS}
 SUITES: dict[str, tuple[str, ...]] = {
     "smoke": ("smoke-FrozenLake/v1", "smoke-MiniGrid/v1"),
     "quick": ("FrozenLake-quick/v1", "MiniGrid-Empty-8x8-quick/v1"),
+    "iif": (
+        "FrozenLake/v1",
+        "Acrobot/v1",
+        "MiniGrid-Empty-8x8/v1",
+        "Highway/v1",
+        "LunarLander/v1",
+        "BipedalWalker/v1",
+    ),
+    "iif-adam": ("MiniGrid-Empty-8x8-adam/v1", "LunarLander-adam/v1"),
+    "dtv": ("MiniGrid-Empty-8x8-dtv/v1", "MiniGrid-DoorKey-8x8/v1"),
+    "atari": ("Pong/v1",),
+    "cleanrl": ("CartPole/v1", "Acrobot-cleanrl/v1"),
 }
 """a suite's tasks; the default suite is `quick`"""
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from algos import ppo, ppo_minigrid
+from algos import ppo, ppo_atari, ppo_continuous, ppo_minigrid
 from algos.recorder import SilentRecorder
 from algos.streams import seed_sequences, sub_seeds
 from filters.errors import TrainingError
@@ -20,7 +20,23 @@ MLP = ppo.Args(
 GRID = ppo_minigrid.Args(
     env_id="MiniGrid-Empty-5x5-v0", num_envs=2, num_steps=128, total_steps=768, eval_every=2, eval_episodes=2
 )
-AGENTS = [pytest.param(ppo, MLP, id="mlp"), pytest.param(ppo_minigrid, GRID, id="conv")]
+CONTINUOUS = ppo_continuous.Args(
+    num_envs=2, num_steps=128, total_steps=768, update_epochs=4, eval_every=2, eval_episodes=2
+)
+ATARI = ppo_atari.Args(
+    num_envs=2,
+    num_steps=32,
+    minibatch_size=32,
+    total_steps=128,
+    update_epochs=1,
+    eval_every=2,
+    eval_episodes=1,
+)
+AGENTS = [
+    pytest.param(ppo, MLP, id="mlp"),
+    pytest.param(ppo_minigrid, GRID, id="conv"),
+    pytest.param(ppo_continuous, CONTINUOUS, id="gaussian"),
+]
 
 
 def run(module: ModuleType, args: Any, spec: str, apply: Any = None) -> tuple[bytes, SilentRecorder]:
@@ -107,3 +123,10 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_round(module: Mod
     wild = replace(args, optimizer="sgd", learning_rate=1e30, max_grad_norm=0.0)
     with pytest.raises(TrainingError, match=r"in round [01]; try a smaller learning rate"):
         run(module, wild, "none")
+
+
+@pytest.mark.parametrize("spec", ["none", "iif:fraction=0"])
+def test_the_atari_agent_repeats_to_the_byte(spec: str) -> None:
+    """Shorter than the others: its episodes are long."""
+    first = run(ppo_atari, ATARI, "none")[0]
+    assert run(ppo_atari, ATARI, spec)[0] == first

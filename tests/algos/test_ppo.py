@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from algos import ppo, ppo_minigrid
+from algos import ppo, ppo_atari, ppo_continuous, ppo_minigrid
 from algos.envs import VectorEnv, fragments
 from algos.recorder import SilentRecorder
-from filters.api import Rollout
+from filters.api import Rollout, keep_all
 from filters.iif import IIF
+from filters.registry import make
 
 MLP = ppo.Args(env_id="Acrobot-v1", num_envs=2, num_steps=32, minibatch_size=16, total_steps=128)
 GRID = ppo_minigrid.Args(num_envs=2, num_steps=32, minibatch_size=16, total_steps=128, hidden=(64, 64))
@@ -220,12 +221,172 @@ def test_a_minibatch_normalises_its_own_advantages() -> None:
 def test_actions_follow_the_policy() -> None:
     """Gumbel-max: over 20,000 draws the frequencies are the softmax of the logits."""
     probabilities = torch.tensor([0.1, 0.2, 0.7])
-
-    def agent(obs: torch.Tensor) -> torch.Tensor:
-        return probabilities.log().expand(len(obs), 3)
-
-    actions = ppo.act(agent, torch.zeros(20_000, 1), torch.Generator().manual_seed(0))  # type: ignore[arg-type]
+    actions = ppo.sample(probabilities.log().expand(20_000, 3), torch.Generator().manual_seed(0))
     assert (torch.bincount(actions) / 20_000).tolist() == pytest.approx(probabilities.tolist(), abs=0.015)
+
+
+def test_gaussian_policy_sums_over_the_action_dimensions() -> None:
+    mean, log_std = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([-1.0, 0.0, 0.5])
+    actions = ppo_continuous.sample((mean, log_std), torch.Generator().manual_seed(1))
+    expected = torch.distributions.Normal(mean, log_std.exp().expand_as(mean))
+    torch.testing.assert_close(ppo_continuous.log_prob((mean, log_std), actions), expected.log_prob(actions).sum(1))
+    torch.testing.assert_close(ppo_continuous.entropy_of((mean, log_std)), expected.entropy().sum(1))
+    many = ppo_continuous.sample((torch.zeros(50_000, 3), log_std), torch.Generator().manual_seed(2))
+    assert many.std(0).tolist() == pytest.approx(log_std.exp().tolist(), rel=0.02)
+
+
+def test_continuous_actions_are_stored_as_drawn_and_clipped_at_the_environment_alone() -> None:
+    """Pendulum takes torques in [-2, 2]; a wide policy draws far outside, and log-probabilities are of the draws."""
+    args = ppo_continuous.Args(num_steps=200, num_envs=2, minibatch_size=64)
+    state = ppo_continuous.open_state(args)
+    with torch.no_grad():
+        state.agent.log_std.fill_(2.0)
+    rollout, _ = ppo_continuous.collect(state, args, SilentRecorder())
+    assert float(rollout.actions.abs().max()) > 5
+    assert rollout.actions.shape == (400, 1)
+    fresh = ppo_continuous.log_prob(state.agent(rollout.obs), rollout.actions)
+    torch.testing.assert_close(rollout.logprobs, fresh)
+    assert float(rollout.rewards.min()) > -17.3, "the reward's penalty on torque is bounded where torques are clipped"
+
+
+class OneState(gym.Env[Any, Any]):
+    """One state, reward 1 a step, episodes of 5 steps that are truncated, or that terminate."""
+
+    def __init__(self, terminates: bool = False) -> None:
+        self.observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
+        self.action_space = gym.spaces.Discrete(2)
+        self.terminates = terminates
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.ones(1, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        over = self.steps == 5
+        return np.ones(1, np.float32), 1.0, over and self.terminates, over and not self.terminates, {}
+
+
+gym.register(id="OneState-v0", entry_point=OneState)
+
+
+@pytest.mark.parametrize("terminates", [False, True])
+def test_the_value_of_one_state_in_closed_form(terminates: bool) -> None:
+    """Truncation does not change what the state is worth, 1/(1−γ) = 10: a critic that says so sees no advantage.
+
+    Where the episodes terminate, the last step is worth 1 and not 10, and the error runs back within the episode only.
+    """
+    args = replace(MLP, env_id="OneState-v0", env_kwargs={"terminates": terminates}, gamma=0.9, gae_lambda=0.5)
+    args = replace(args, num_envs=1, num_steps=10, minibatch_size=10)
+    state = ppo.open_state(args)
+    with torch.no_grad():
+        for parameter in state.agent.critic.parameters():
+            parameter.zero_()
+        state.agent.critic[-1].bias.fill_(10.0)
+    rollout, _ = ppo.collect(state, args, SilentRecorder())
+    last = -9.0 if terminates else 0.0  # δ = 1 − 10
+    expected = [last * 0.45**k for k in (4, 3, 2, 1, 0)] * 2
+    assert rollout.advantages.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+class Lives(OneState):
+    """A life is lost after the third step of an episode of five; rewards are 5 a step."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        obs, _, terminated, truncated, _ = super().step(action)
+        return obs, 5.0, terminated, truncated, {"lives": 2 if self.steps < 3 else 1}
+
+
+gym.register(id="LostLife-v0", entry_point=Lives)
+
+
+def test_a_lost_life_cuts_the_advantage_but_not_the_game() -> None:
+    args = replace(MLP, env_id="LostLife-v0", env_kwargs={"terminates": True}, num_envs=1, num_steps=10, minibatch_size=10)
+    state = ppo.open_state(args)
+    rollout, ended = ppo.collect(state, args, SilentRecorder())
+    assert ended == [25.0, 25.0]
+    assert rollout.trajectory.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
+    # the step that loses the life is not bootstrapped: its δ is r − V
+    assert float(rollout.td_errors[2]) == pytest.approx(5.0 - float(rollout.values[2]), rel=1e-5)
+
+
+def test_atari_learns_from_the_signs_of_rewards_and_reports_them_in_full() -> None:
+    assert ppo_atari.training_rewards(np.array([-7.0, 0.0, 200.0], np.float32)).tolist() == [-1.0, 0.0, 1.0]
+    assert ppo.training_rewards(np.array([-7.0, 200.0])).tolist() == [-7.0, 200.0]
+
+
+def test_observations_are_scaled_as_documented() -> None:
+    """The MiniGrid agent divides by obs_scale, the Atari agent by 255, and the MLP takes vectors as they are."""
+    grid = ppo_minigrid.open_state(replace(GRID, obs_scale=255.0)).agent
+    raw = ppo_minigrid.open_state(replace(GRID, obs_scale=1.0)).agent
+    obs = torch.randint(0, 11, (4, 7, 7, 3), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+    torch.testing.assert_close(grid(obs), raw(obs.float() / 255))
+    space = gym.spaces.Box(0, 255, (4, 84, 84), np.uint8)
+    atari = ppo_atari.Agent(space, gym.spaces.Discrete(6), ppo_atari.Args())
+    frames = torch.full((2, 4, 84, 84), 255, dtype=torch.uint8)
+    torch.testing.assert_close(atari.features(frames), atari.trunk(torch.ones(2, 4, 84, 84)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "expected"),
+    [
+        ({"optimizer": "sgd", "learning_rate": 0.1}, torch.optim.SGD, {"lr": 0.1, "momentum": 0, "weight_decay": 0}),
+        (
+            {"optimizer": "adam", "learning_rate": 0.2, "adam_eps": 1e-7},
+            torch.optim.Adam,
+            {"lr": 0.2, "eps": 1e-7, "betas": (0.9, 0.999), "weight_decay": 0},
+        ),
+    ],
+)
+def test_the_optimizer_is_set_up_as_configured(settings: Any, kind: type, expected: dict[str, Any]) -> None:
+    optimizer = ppo.open_state(replace(MLP, **settings)).optimizer
+    assert isinstance(optimizer, kind)
+    group = optimizer.param_groups[0]
+    assert {name: group[name] for name in expected} == expected
+
+
+def test_one_step_of_plain_sgd_by_hand() -> None:
+    """One minibatch that is the whole rollout: the parameters move by −rate · gradient, and the norm is clipped."""
+    args = replace(MLP, optimizer="sgd", learning_rate=0.5, num_steps=32, minibatch_size=64, update_epochs=1)
+    for max_norm in (0.0, 1e-3):
+        args = replace(args, max_grad_norm=max_norm)
+        state = ppo.open_state(args)
+        rollout, _ = ppo.collect(state, args, SilentRecorder())
+        policy_loss, value_loss, entropy = (
+            loss.mean()
+            for loss in ppo.ppo_losses(
+                state.agent.policy_and_value, ppo.columns(rollout).at(torch.arange(rollout.n)), args
+            )
+        )
+        loss = policy_loss + args.value_coef * value_loss - args.entropy_coef * entropy
+        parameters = list(state.agent.parameters())
+        before = [p.detach().clone() for p in parameters]
+        gradients = torch.autograd.grad(loss, parameters)
+        norm = float(torch.cat([g.flatten() for g in gradients]).norm())
+        scale = min(1.0, max_norm / norm) if max_norm else 1.0
+        ppo.update(state, rollout, keep_all(rollout), "repack", args)
+        for old, new, gradient in zip(before, parameters, gradients, strict=True):
+            torch.testing.assert_close(new.detach(), old - 0.5 * scale * gradient, rtol=1e-3, atol=1e-6)
+
+
+def test_the_learning_rate_falls_linearly_to_zero_where_asked() -> None:
+    rates: list[float] = []
+
+    class Watch(SilentRecorder):
+        def round(self, report: Any) -> None:
+            rates.append(WATCHED[-1].optimizer.param_groups[0]["lr"])
+
+    opened = ppo.open_state
+    args = replace(MLP, total_steps=4 * MLP.batch_size, learning_rate=1.0, anneal_lr=True, eval_episodes=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ppo, "open_state", lambda args: WATCHED.append(opened(args)) or WATCHED[-1])
+        ppo.train(args, make("none"), Watch())
+        ppo.train(replace(args, anneal_lr=False), make("none"), Watch())
+    assert rates == [1.0, 0.75, 0.5, 0.25, 1.0, 1.0, 1.0, 1.0]
+
+
+WATCHED: list[Any] = []
 
 
 def test_the_network_of_the_iif_paper_has_its_size() -> None:

@@ -54,7 +54,7 @@ def test_a_sweep_leaves_every_cell_complete(undisturbed: Path) -> None:
     assert len(cells) == 2 * 3 * 2
     assert {status(cell) for cell in cells} == {"complete"}
     cell = read_cell(undisturbed / "smoke-MiniGrid-v1" / "iif" / "seed-1")
-    assert cell.config["filter_fields"] == {"fraction": 0.125, "warmup": 0}
+    assert cell.config["filter_fields"] == {"fraction": 0.125, "warmup": 0, "reference": None}
     assert cell.steps.tolist() == [256, 512]
     assert [len(episodes) for episodes in cell.returns] == [4, 4]
     assert set(cell.phase_seconds) >= {"environment", "inference", "filter", "update", "evaluation"}
