@@ -2,7 +2,6 @@
 
 import random
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from filters.api import Filter, Objective, Params, Rollout, Selection, run_filter
+from filters.cost import best_seconds, peak_memory
 from filters.errors import FilterError, run_command
 from filters.registry import make
 
@@ -211,23 +211,18 @@ def check_filter(filter: str | Filter, device: str = "cpu") -> dict[str, str]:
     return failures
 
 
-def cost(filter: Filter, device: str = "cpu") -> tuple[float, float]:
-    """Seconds of `select` on 2,048 made-up records, the best of three, and of one forward and backward pass there."""
+def cost(filter: Filter, device: str = "cpu") -> tuple[float, float, float]:
+    """Seconds and MiB of `select` on 2,048 made-up records, and seconds of one forward and backward pass there."""
     case = make_case(n=2048, trajectories=16, device=device)
 
     def backward() -> None:
         torch.func.grad(case.objective.target)(case.objective.params)
 
-    return _best_of_three(lambda: _run(filter, case)), _best_of_three(backward)
+    def select() -> None:
+        _run(filter, case)
 
-
-def _best_of_three(work: Callable[[], object]) -> float:
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    memory = float("nan") if device == "cuda" else peak_memory(select)  # a fork can't use the parent's CUDA
+    return best_seconds(select, repeats=3), memory, best_seconds(backward, repeats=3)
 
 
 def main(name: Annotated[str, tyro.conf.Positional], device: str = "cpu") -> int:
@@ -237,6 +232,7 @@ def main(name: Annotated[str, tyro.conf.Positional], device: str = "cpu") -> int
         name: a filter spec, or an import path such as my_pkg.my_mod:MyFilter
         device: cpu or cuda
     """
+    torch.set_num_threads(1)
     filter = make(name)
     failures = check_filter(filter, device)
     for clause in CLAUSES:
@@ -245,8 +241,9 @@ def main(name: Annotated[str, tyro.conf.Positional], device: str = "cpu") -> int
             + (f": {failures.get(clause)}" if clause in failures else "")
         )
     if "answer" not in failures:
-        seconds, unit = cost(filter, device)
-        print(f"      2,048 records: {seconds * 1e3:.1f} ms, {seconds / unit:.1f} forward and backward passes")
+        seconds, memory, unit = cost(filter, device)
+        passes = f"{seconds / unit:.1f} forward and backward passes"
+        print(f"      cost on 2,048 records: {seconds * 1e3:.1f} ms ({passes}), {memory:.1f} MiB")
     return 1 if failures else 0
 
 

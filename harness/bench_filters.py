@@ -6,8 +6,6 @@
 Everything is measured on one thread in one run; only ratios travel to other machines.
 """
 
-import ctypes
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +20,7 @@ from rich.table import Table
 from algos import ppo_minigrid
 from algos.recorder import SilentRecorder
 from filters.api import Objective, Rollout, Selection, keep_all, run_filter
+from filters.cost import best_seconds, peak_memory
 from filters.errors import run_command
 from filters.registry import make, names
 from harness.tasks import TASKS
@@ -107,44 +106,6 @@ def open_bench(name: str, module: Any, args: Any) -> Bench:
     return Bench(name, module, args, state, rollout, module.open_objective(state.agent, rollout, args), seconds)
 
 
-def best(work: Callable[[], object], repeats: int) -> float:
-    """Least seconds of `repeats` calls after one to warm up."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def peak_memory(work: Callable[[], object]) -> float:
-    """MiB of memory that a call needs on top of what the process holds, measured in a fork of it (Linux).
-
-    A first call touches the code and is not counted; what it freed is given back before the second.
-    """
-    receive, send = os.pipe()
-    child = os.fork()
-    if child == 0:
-        work()
-        ctypes.CDLL(None).malloc_trim(0)
-        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")  # the peak starts anew
-        before = _status("VmRSS")
-        work()
-        os.write(send, str(_status("VmHWM") - before).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    os.close(send)
-    with os.fdopen(receive, "rb") as file:
-        return int(file.read() or b"0") / 1024
-
-
-def _status(key: str) -> int:
-    with open("/proc/self/status", encoding="ascii") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith(key))
-
-
 def select_with(bench: Bench, spec: str) -> Callable[[], Selection]:
     """One call of the filter on the rollout."""
     chosen = make(spec, TASKS["MiniGrid-Empty-8x8/v1"].filter_defaults)
@@ -153,13 +114,13 @@ def select_with(bench: Bench, spec: str) -> Callable[[], Selection]:
 
 def measure(bench: Bench, specs: list[str], *, repeats: int, console: Console) -> None:
     """Print the table of one rollout."""
-    unit, unit_memory = best(bench.backward, repeats), peak_memory(bench.backward)
+    unit, unit_memory = best_seconds(bench.backward, repeats), peak_memory(bench.backward)
     rows = {spec: select_with(bench, spec) for spec in specs}
     naive = {"per-record gradients: iif": bench.naive_iif, "per-record gradients: dtv-loo": bench.naive_dtv}
     memory = {name: peak_memory(work) for name, work in (rows | naive).items()}
-    seconds = {name: best(work, repeats) for name, work in rows.items()}
-    seconds |= {name: best(work, 1) for name, work in naive.items()}
-    collected = bench.collect_seconds + best(bench.update, 1)  # last: it moves the parameters
+    seconds = {name: best_seconds(work, repeats) for name, work in rows.items()}
+    seconds |= {name: best_seconds(work, 1) for name, work in naive.items()}
+    collected = bench.collect_seconds + best_seconds(bench.update, 1)  # last: it moves the parameters
 
     title = f"{bench.name}: {bench.rollout.n:,} records, {bench.rollout.num_trajectories} trajectories"
     table = Table(title=f"{title}; one pass {unit * 1e3:.1f} ms, {unit_memory:.0f} MiB", title_justify="left")

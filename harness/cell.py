@@ -58,7 +58,7 @@ def describe(cell: Cell) -> dict[str, Any]:
         "filter": cell.spec,
         "filter_class": f"{type(filter).__module__}:{type(filter).__qualname__}",
         "filter_fields": asdict(filter),
-        "apply": filter.apply,
+        "apply": cell.task.apply or filter.apply,
         "seed": cell.seed,
         "device": cell.device,
         "agent": cell.task.agent,
@@ -109,7 +109,7 @@ def run_cell(cell: Cell, progress: Callable[[int, int], None]) -> str | None:
     recorder = RunRecorder(cell.path, progress)
     try:
         args = replace(cell.task.args, seed=cell.seed, device=cell.device)
-        cell.task.module.train(args, make_filter(cell), recorder)
+        cell.task.module.train(args, make_filter(cell), recorder, cell.task.apply)
         recorder.finish(provenance(cell.device, jobs=cell.jobs))
     except Exception as error:
         recorder.close()

@@ -52,6 +52,8 @@ class Args:
     """rounds between evaluations; 0 means the task's own number"""
     paper_eval: bool = False
     """evaluate as the papers do: 1,000 episodes (100 where episodes are slow) after every round"""
+    apply: Literal["filter", "repack", "mask"] = "filter"
+    """how dropped records leave the minibatches: as each filter says, or one way for all"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto takes the CPU: the networks of these tasks are too small to gain from a GPU"""
     jobs: int = 0
@@ -132,6 +134,7 @@ def pick_tasks(args: Args) -> list[Task]:
             env_backend=args.env_backend,
             eval_episodes=task.paper_episodes if args.paper_eval else args.eval_episodes,
             eval_every=1 if args.paper_eval else args.eval_every,
+            apply=None if args.apply == "filter" else args.apply,
         )
         for task in dict.fromkeys(tasks)
     ]

@@ -11,6 +11,7 @@ from typing import Any
 
 from algos import ppo, ppo_atari, ppo_continuous, ppo_minigrid
 from algos.envs import Backend
+from filters.api import Apply
 from filters.errors import UsageError
 from filters.registry import suggest
 
@@ -34,6 +35,8 @@ class Task:
     """the 1 of normalised scores"""
     filter_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """field values that a filter takes on this task unless its spec says otherwise"""
+    apply: Apply | None = None
+    """how selections are applied; None: as each filter says"""
     paper_episodes: int = 1000
     """episodes of the papers' evaluation, which comes after every round"""
 
@@ -58,21 +61,26 @@ class Task:
         """The fixed scores between which returns are normalised."""
         return {"random": self.random, "solved": self.solved}
 
-    def varied(self, *, env_backend: Backend, eval_episodes: int, eval_every: int) -> "Task":
-        """This task on another backend or with another evaluation protocol; what differs becomes part of its id.
+    def varied(
+        self, *, env_backend: Backend, eval_episodes: int = 0, eval_every: int = 0, apply: Apply | None = None
+    ) -> "Task":
+        """This task in other circumstances; what differs becomes part of its id.
 
         Args:
             env_backend: what steps the environments.
             eval_episodes: episodes an evaluation; 0 for the task's own.
             eval_every: rounds between evaluations; 0 for the task's own.
+            apply: how selections are applied; None for each filter's own way.
         """
         args = self.args
         episodes, every = eval_episodes or args.eval_episodes, eval_every or args.eval_every
         changes: list[str] = [] if env_backend == args.env_backend else [env_backend]
         if (episodes, every) != (args.eval_episodes, args.eval_every):
             changes.append(f"eval-{episodes}-every-{every}")
+        if apply is not None:
+            changes.append(apply)
         args = replace(args, env_backend=env_backend, eval_episodes=episodes, eval_every=every)
-        return replace(self, id="@".join([self.id, *changes]), args=args)
+        return replace(self, id="@".join([self.id, *changes]), args=args, apply=apply)
 
 
 IIF_PPO: dict[str, Any] = {

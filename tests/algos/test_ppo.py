@@ -302,7 +302,9 @@ gym.register(id="LostLife-v0", entry_point=Lives)
 
 
 def test_a_lost_life_cuts_the_advantage_but_not_the_game() -> None:
-    args = replace(MLP, env_id="LostLife-v0", env_kwargs={"terminates": True}, num_envs=1, num_steps=10, minibatch_size=10)
+    args = replace(
+        MLP, env_id="LostLife-v0", env_kwargs={"terminates": True}, num_envs=1, num_steps=10, minibatch_size=10
+    )
     state = ppo.open_state(args)
     rollout, ended = ppo.collect(state, args, SilentRecorder())
     assert ended == [25.0, 25.0]

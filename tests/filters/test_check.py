@@ -1,11 +1,14 @@
 """The contract: every registered filter keeps it, and every clause can fail."""
 
+import re
 import subprocess
 import sys
 
 import pytest
+import torch
 
 from filters.check import CLAUSES, check_filter
+from filters.cost import peak_memory
 from filters.registry import names
 
 BROKEN = {
@@ -56,4 +59,12 @@ def test_the_command_prints_a_line_a_clause(name: str, code: int, line: str) -> 
     assert done.returncode == code, done.stderr
     assert line in done.stdout
     assert sum(line.startswith(("ok", "FAIL")) for line in done.stdout.splitlines()) == len(CLAUSES)
-    assert "2,048 records" in done.stdout
+    assert re.search(
+        r"cost on 2,048 records: [\d.]+ ms \([\d.]+ forward and backward passes\), [\d.]+ MiB", done.stdout
+    )
+
+
+def test_memory_is_what_a_call_holds_at_its_peak() -> None:
+    """A call that fills 64 MiB and lets go again needs about that much, one that does nothing needs nothing."""
+    assert 60 < peak_memory(lambda: torch.ones(16 * 2**20)) < 70
+    assert peak_memory(lambda: None) < 1

@@ -80,6 +80,38 @@ def test_a_task_s_own_fraction_gives_way_to_the_spec(tmp_path: Path) -> None:
     assert fractions == {"iif": 0.5, "iif:fraction=0.1": 0.1}
 
 
+def test_variations_are_runs_of_their_own(tmp_path: Path) -> None:
+    """Another way to apply, another protocol, another backend: never in one comparison with the task itself."""
+    words = ["--filter", "random:fraction=0.5", "--seeds", "1", "--task", "smoke-MiniGrid"]
+    for more in ([], ["--apply", "mask"], ["--eval-episodes", "2"], ["--env-backend", "envpool"]):
+        assert run(*words, *more, out=tmp_path).returncode == 0
+    cells = [read_cell(path) for path in find_cells(tmp_path)]
+    tasks = {cell.task for cell in cells}
+    base = "smoke-MiniGrid/v1"
+    assert tasks == {base, f"{base}@mask", f"{base}@eval-2-every-1", f"{base}@envpool"}
+    assert len(cells) == 8
+    applied = {(cell.task, cell.spec): cell.config["apply"] for cell in cells}
+    assert applied[f"{base}@mask", "random:fraction=0.5"] == "mask"
+    assert applied[base, "random:fraction=0.5"] == "repack"
+    steps = {cell.task: cell.optimizer_steps.tolist() for cell in cells if cell.spec != "none"}
+    assert steps[base] == [4, 4]  # half of 256 records in minibatches of 64, two epochs
+    assert steps[f"{base}@mask"] == [8, 8]
+    shown = subprocess.run(
+        [sys.executable, "-m", "leaderboard.report", str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert shown.returncode == 0
+    assert all(task in shown.stdout for task in tasks)
+
+
+def test_the_options_of_a_backend_that_lacks_them(tmp_path: Path) -> None:
+    words = ["--filter", "iif", "--seeds", "1", *SMOKE, "--env-backend", "envpool"]
+    done = run(*words, out=tmp_path / "out")
+    assert done.returncode == 2
+    assert "is_slippery" in done.stderr
+    assert "gymnasium backend" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_all_runs_every_filter_and_ends_with_one_table_a_task(tmp_path: Path) -> None:
     done = run("--filter", "all", "--suite", "smoke", "--seeds", "1", out=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -77,6 +77,8 @@ def test_a_variation_is_part_of_the_identity() -> None:
     assert fast.id == "LunarLander/v1@envpool@eval-1000-every-1"
     assert (fast.args.env_backend, fast.args.eval_episodes, fast.args.eval_every) == ("envpool", 1000, 1)
     assert fast != task
+    masked = task.varied(env_backend="gymnasium", apply="mask")
+    assert (masked.id, masked.apply) == ("LunarLander/v1@mask", "mask")
 
 
 def test_references_lie_the_right_way_round() -> None:
