@@ -35,11 +35,6 @@ class Cell:
         """The run directory."""
         return cell_dir(self.out, self.task.id, self.spec, self.seed)
 
-    @property
-    def work(self) -> int:
-        """Records that environment and update have to go through; a rough measure of the time it takes."""
-        return self.task.args.total_steps * (1 + self.task.args.update_epochs)
-
     def __str__(self) -> str:
         return f"{self.task.id} {self.spec} seed {self.seed}"
 

@@ -3,7 +3,6 @@
 python -m harness.doctor
 """
 
-import os
 import platform
 import sys
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from rich.text import Text
 from algos.envs import Backend, make_vector_env
 from algos.extras import MODULES, extra_for, is_installed
 from filters.errors import UsageError, run_command
-from harness import run
+from harness import machine, run
 from harness.provenance import PACKAGES, code_version, cpu_model, package_version
 from harness.tasks import SUITES, TASKS, Task
 
@@ -59,27 +58,15 @@ def packages() -> dict[str, str]:
 
 def device() -> dict[str, str]:
     """What the machine computes with."""
+    total = machine.memory()
     cuda = f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}" if torch.cuda.is_available() else "none"
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "cpu": cpu_model(),
-        "cores": str(cores()),
-        "memory": memory(),
+        "cores": str(machine.cores()),
+        "memory": f"{total / 2**30:.1f} GiB" if total else "unknown",
         "cuda": cuda,
     }
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def memory() -> str:
-    """Memory of the machine."""
-    try:
-        return f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.1f} GiB"
-    except (AttributeError, ValueError, OSError):
-        return "unknown"
 
 
 def trouble(task: Task, backend: Backend) -> str | None:

@@ -20,7 +20,7 @@ class SweepProgress:
 
     def __init__(self, console: Console, cells: list[Cell]) -> None:
         self._console = console
-        self._work = sum(cell.work for cell in cells)
+        self._work = sum(cell.task.work for cell in cells)
         self._count, self._ended, self._done = len(cells), 0, 0.0
         self._under_way: dict[Cell, float] = {}
         self._began = time.monotonic()
@@ -44,7 +44,7 @@ class SweepProgress:
         if event.cell not in self._tasks:
             self._tasks[event.cell] = self._bars.add_task(str(event.cell), total=1.0)
         share = 1.0 if event.ended else event.rounds_done / max(event.rounds, 1)
-        self._under_way[event.cell] = share * event.cell.work
+        self._under_way[event.cell] = share * event.cell.task.work
         self._bars.update(self._tasks[event.cell], completed=share)
         if event.ended:
             self._end(event)

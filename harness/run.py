@@ -20,6 +20,7 @@ from rich.console import Console
 from algos.envs import Backend, make_vector_env
 from filters.errors import UsageError, run_command
 from filters.registry import names, parse
+from harness import machine
 from harness.cell import Cell, is_complete, make_filter
 from harness.launch import run_cells
 from harness.progress import SweepProgress
@@ -57,7 +58,7 @@ class Args:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto takes the CPU: the networks of these tasks are too small to gain from a GPU"""
     jobs: int = 0
-    """cells side by side, on one thread each; 0 means one a core"""
+    """cells side by side, on one thread each; 0 means one a core, as far as memory allows"""
     out: Path = Path("runs")
     """folder of the run directories"""
     baseline: bool = True
@@ -76,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
     cells = plan(args)
     check_writable(args.out)
     missing = [cell for cell in cells if not is_complete(cell)]
-    jobs = min(args.jobs or os.cpu_count() or 1, max(len(missing), 1))
+    jobs = min(args.jobs or machine.jobs(), max(len(missing), 1))
     console.print(f"{len(cells)} cells, {len(cells) - len(missing)} of them complete; {jobs} side by side")
     sweep(missing, jobs=jobs, console=console, argv=sys.argv[1:] if argv is None else argv)
     return print_report([cell.path for cell in cells], baseline=BASELINE if args.baseline else None, console=console)
@@ -98,7 +99,7 @@ def sweep(cells: list[Cell], *, jobs: int, console: Console, argv: list[str]) ->
 
 
 def plan(args: Args) -> list[Cell]:
-    """All cells of the sweep: task by task, seed by seed, the filters of one seed next to each other in time.
+    """All cells of the sweep: the longest task first, seed by seed, the filters of one seed next to each other in time.
 
     Raises:
         UsageError: for anything on the command line that does not exist or can't be.
@@ -108,10 +109,10 @@ def plan(args: Args) -> list[Cell]:
     device = pick_device(args.device)
     if args.jobs < 0:
         raise UsageError(f"--jobs must be 0 or more, got {args.jobs}")
-    jobs = args.jobs or os.cpu_count() or 1
+    jobs = args.jobs or machine.jobs()
     cells = [
         Cell(task=task, spec=spec, seed=seed, out=args.out, device=device, jobs=jobs)
-        for task in tasks
+        for task in sorted(tasks, key=lambda task: task.work, reverse=True)
         for seed in parse_seeds(args.seeds)
         for spec in specs
     ]

@@ -57,6 +57,11 @@ class Task:
         return import_module(f"algos.{self.agent}")
 
     @property
+    def work(self) -> int:
+        """Records that environment and update have to go through: a rough measure of the time a run takes."""
+        return self.args.total_steps * (1 + self.args.update_epochs)
+
+    @property
     def references(self) -> dict[str, float]:
         """The fixed scores between which returns are normalised."""
         return {"random": self.random, "solved": self.solved}
