@@ -128,7 +128,9 @@ class Agent(nn.Module):
 
     def features(self, obs: Tensor) -> Tensor:
         """Trunk features [n, 64] of grids [n, H, W, C]."""
-        pixels = obs.permute(0, 3, 1, 2).to(next(self.actor.parameters()).dtype) / self.obs_scale
+        weight = self.trunk[0].weight
+        assert isinstance(weight, Tensor)
+        pixels = obs.permute(0, 3, 1, 2).to(weight.dtype) / self.obs_scale
         features: Tensor = self.trunk(pixels)
         return features
 
