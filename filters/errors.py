@@ -1,5 +1,6 @@
 """Which failures are somebody's to mend rather than defects of this project, and how does a command say so?"""
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -32,3 +33,6 @@ def run_command(command: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # whoever read the output has gone, as in `… | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit finds a reader
+        return 141

@@ -297,6 +297,14 @@ def test_list_and_help_explain() -> None:
     assert all(word in shown.stdout for word in ("--filter", "--seeds", "--jobs", "baseline"))
 
 
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    for words in ("--list", "--help"):
+        line = f"{sys.executable} -m harness.run {words} | head -n 1"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+        assert done.stdout.count("\n") == 1
+        assert done.stderr == ""
+
+
 @pytest.mark.parametrize(("agent", "env_id"), [("ppo", "Acrobot-v1"), ("ppo_minigrid", "MiniGrid-Empty-5x5-v0")])
 def test_an_agent_runs_alone(tmp_path: Path, agent: str, env_id: str) -> None:
     words = ["--env-id", env_id, "--filter", "iif", "--total-steps", "4096", "--eval-episodes", "2"]
