@@ -156,9 +156,12 @@ class Batch(NamedTuple):
     values: Tensor
 
     def at(self, index: Tensor) -> "Batch":
-        """The records of a minibatch, their advantages normalised among themselves."""
-        batch = Batch(*(column[index] for column in self))
-        return batch._replace(advantages=normalize(batch.advantages))
+        """The records of these numbers, in this order."""
+        return Batch(*(column[index] for column in self))
+
+    def normalized(self) -> "Batch":
+        """The same records, their advantages normalised among themselves."""
+        return self._replace(advantages=normalize(self.advantages))
 
 
 def normalize(advantages: Tensor) -> Tensor:
@@ -223,8 +226,7 @@ def open_objective(agent: Agent, rollout: Rollout, args: Args) -> Objective:
         return torch.func.functional_call(agent, params, (obs,))
 
     def per_record(params: Params) -> Tensor:
-        normalized = batch._replace(advantages=normalize(batch.advantages))
-        return ppo_losses(lambda obs: (distribution(params, obs), batch.values), normalized, args)[0]
+        return ppo_losses(lambda obs: (distribution(params, obs), batch.values), batch.normalized(), args)[0]
 
     def logprob(params: Params, obs: Tensor, actions: Tensor) -> Tensor:
         return log_prob(distribution(params, obs), actions)
@@ -368,8 +370,12 @@ def update(state: State, rollout: Rollout, selection: Selection, apply: Any, arg
     steps = 0
     for _ in range(args.update_epochs):
         order = torch.randperm(rollout.n, generator=state.rngs["minibatch"], device=args.device)
-        for mb_index in minibatches(order, selection.keep, args.minibatch_size, apply):
-            mb_losses = ppo_losses(state.agent.policy_and_value, b_records.at(mb_index), args)
+        chunks = minibatches(order, selection.keep, args.minibatch_size, apply)
+        if not chunks:
+            continue
+        epoch = b_records.at(torch.cat(chunks))  # one gather an epoch; the minibatches are views of it
+        for mb in zip(*(column.split([len(chunk) for chunk in chunks]) for column in epoch), strict=True):
+            mb_losses = ppo_losses(state.agent.policy_and_value, Batch(*mb).normalized(), args)
             losses = torch.stack([loss.mean() for loss in mb_losses])
             policy_loss, value_loss, entropy = losses
             loss = policy_loss + args.value_coef * value_loss - args.entropy_coef * entropy

@@ -6,7 +6,7 @@ Letters: T steps, N environments, n = T·N records, U trajectories. Record i of 
 environment i % N.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
@@ -218,7 +218,7 @@ def name_of(filter: Filter) -> str:
     return f"filter {filter!r}"
 
 
-def minibatches(order: Tensor, keep: Tensor, size: int, apply: Apply) -> Iterator[Tensor]:
+def minibatches(order: Tensor, keep: Tensor, size: int, apply: Apply) -> list[Tensor]:
     """Split one epoch's permutation of all records into the minibatches of the records that are kept.
 
     `order` [n] is drawn over *all* records and the dropped ones are left out afterwards, so every filter sees the
@@ -232,8 +232,8 @@ def minibatches(order: Tensor, keep: Tensor, size: int, apply: Apply) -> Iterato
         size: records a minibatch.
         apply: how the selection is applied.
 
-    Yields:
-        int64 record numbers, [size] with `repack`, at most [size] with `mask`.
+    Returns:
+        the record numbers of each minibatch, int64, [size] with `repack`, at most [size] with `mask`.
     """
     kept = order[keep[order]]
     if apply == "repack":
@@ -242,4 +242,4 @@ def minibatches(order: Tensor, keep: Tensor, size: int, apply: Apply) -> Iterato
     else:
         whole = order[: max(order.shape[0] // size, 1) * size]
         chunks = tuple(chunk[keep[chunk]] for chunk in whole.split(size))
-    yield from (chunk for chunk in chunks if chunk.shape[0] >= 2)
+    return [chunk for chunk in chunks if chunk.shape[0] >= 2]

@@ -64,8 +64,7 @@ class Bench:
     def vmap_gradients(self) -> dict[str, torch.Tensor]:
         """Naive per-record gradients [n, …] of the policy loss."""
         module, args, agent = self.module, self.args, self.state.agent
-        batch = module.columns(self.rollout)
-        batch = batch._replace(advantages=module.normalize(batch.advantages))
+        batch = module.columns(self.rollout).normalized()
 
         def loss(params: dict[str, torch.Tensor], *record: torch.Tensor) -> torch.Tensor:
             one = module.Batch(*(column.unsqueeze(0) for column in record))

@@ -175,7 +175,7 @@ def test_the_objective_is_the_loss_of_the_update(module: ModuleType, args: Any) 
     """Same formula: the gradient of the objective's mean is the policy part of the first update's gradient."""
     agent, rollout = collect(module, args, torch.float64)
     objective = module.open_objective(agent, rollout, args)
-    batch = module.columns(rollout).at(torch.arange(rollout.n))
+    batch = module.columns(rollout).normalized()
     policy_loss, _, _ = module.ppo_losses(agent.policy_and_value, batch, args)
     policy_loss.mean().backward()
     found = torch.func.grad(lambda params: objective.per_record(params).mean())(objective.params)
@@ -212,7 +212,7 @@ def test_losses_by_hand() -> None:
 
 def test_a_minibatch_normalises_its_own_advantages() -> None:
     _, rollout = collect(ppo, MLP)
-    batch = ppo.columns(rollout).at(torch.arange(10))
+    batch = ppo.columns(rollout).at(torch.arange(10)).normalized()
     assert float(batch.advantages.mean()) == pytest.approx(0, abs=1e-5)
     assert float(batch.advantages.std()) == pytest.approx(1, rel=1e-4)
     assert torch.equal(batch.returns, rollout.returns[:10])
@@ -357,9 +357,7 @@ def test_one_step_of_plain_sgd_by_hand() -> None:
         rollout, _ = ppo.collect(state, args, SilentRecorder())
         policy_loss, value_loss, entropy = (
             loss.mean()
-            for loss in ppo.ppo_losses(
-                state.agent.policy_and_value, ppo.columns(rollout).at(torch.arange(rollout.n)), args
-            )
+            for loss in ppo.ppo_losses(state.agent.policy_and_value, ppo.columns(rollout).normalized(), args)
         )
         loss = policy_loss + args.value_coef * value_loss - args.entropy_coef * entropy
         parameters = list(state.agent.parameters())

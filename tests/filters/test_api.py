@@ -39,7 +39,7 @@ def test_mask_keeps_the_place_of_every_record() -> None:
 @pytest.mark.parametrize("apply", ["repack", "mask"])
 @pytest.mark.parametrize("n", [256, 250])
 def test_both_ways_agree_when_nothing_is_dropped(apply: str, n: int) -> None:
-    batches = list(minibatches(order(n), torch.ones(n, dtype=torch.bool), 64, apply))  # type: ignore[arg-type]
+    batches = minibatches(order(n), torch.ones(n, dtype=torch.bool), 64, apply)  # type: ignore[arg-type]
     assert [batch.shape[0] for batch in batches] == [64] * (n // 64)
     assert torch.equal(torch.cat(batches), order(n)[: n // 64 * 64])
 
@@ -48,13 +48,13 @@ def test_both_ways_agree_when_nothing_is_dropped(apply: str, n: int) -> None:
     ("kept", "sizes"), [(0, []), (1, []), (2, [2]), (63, [63]), (64, [64]), (65, [64]), (129, [64, 64])]
 )
 def test_repack_never_makes_a_minibatch_of_one(kept: int, sizes: list[int]) -> None:
-    batches = list(minibatches(order(256), first(kept, 256), 64, "repack"))
+    batches = minibatches(order(256), first(kept, 256), 64, "repack")
     assert [batch.shape[0] for batch in batches] == sizes
 
 
 @pytest.mark.parametrize("kept", range(0, 257, 5))
 def test_mask_never_makes_a_minibatch_of_one(kept: int) -> None:
-    batches = list(minibatches(order(256), first(kept, 256), 64, "mask"))
+    batches = minibatches(order(256), first(kept, 256), 64, "mask")
     assert all(2 <= batch.shape[0] <= 64 for batch in batches)
     assert all(bool((batch < kept).all()) for batch in batches)
     places = order(256).split(64)
