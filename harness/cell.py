@@ -1,5 +1,6 @@
 """How does one (task, filter, seed) become a run directory?"""
 
+import hashlib
 import json
 import shutil
 import traceback
@@ -53,6 +54,7 @@ def describe(cell: Cell) -> dict[str, Any]:
         "filter": cell.spec,
         "filter_class": f"{type(filter).__module__}:{type(filter).__qualname__}",
         "filter_fields": asdict(filter),
+        "filter_files": file_hashes(asdict(filter)),
         "apply": cell.task.apply or filter.apply,
         "seed": cell.seed,
         "device": cell.device,
@@ -62,6 +64,17 @@ def describe(cell: Cell) -> dict[str, Any]:
     }
     roundtrip: dict[str, Any] = json.loads(json.dumps(config))
     return roundtrip
+
+
+def file_hashes(fields: dict[str, Any]) -> dict[str, str]:
+    """SHA-256 of every file that a filter's fields name: another file under the same name is another setting."""
+    hashes: dict[str, str] = {}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            hashes |= {f"{name}.{inner}": digest for inner, digest in file_hashes(value).items()}
+        elif isinstance(value, str) and Path(value).is_file():
+            hashes[name] = hashlib.sha256(Path(value).read_bytes()).hexdigest()
+    return hashes
 
 
 def is_complete(cell: Cell) -> bool:

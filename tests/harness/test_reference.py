@@ -40,6 +40,19 @@ def test_a_run_takes_the_reference(file: Path, tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("run.json"))) == 3
 
 
+def test_another_file_under_the_same_name_is_another_setting(file: Path, tmp_path: Path) -> None:
+    reference = tmp_path / "a.ref"
+    reference.write_bytes(file.read_bytes())
+    command = ["-m", "harness.run", "--filter", f"random-matched:of=iif:reference={reference}", "--no-baseline"]
+    command += ["--task", "smoke-FrozenLake", "--seeds", "1", "--out", str(tmp_path / "runs")]
+    assert python(*command).returncode == 0
+    assert python(*command).returncode == 0
+    replace(load(str(reference)), task="another").save(reference)
+    done = python(*command)
+    assert done.returncode == 2
+    assert "other settings (filter_files differ)" in done.stderr
+
+
 def test_a_reference_of_another_architecture_is_a_failed_cell(file: Path, tmp_path: Path) -> None:
     words = ["--task", "smoke-MiniGrid", "--seeds", "1", "--out", str(tmp_path)]
     done = python("-m", "harness.run", "--filter", f"iif:reference={file}", *words)
