@@ -41,8 +41,8 @@ class Args:
     """what steps the environments; results of different backends are never compared"""
     seed: int = 0
     """seed of the run; every random stream is spawned from it"""
-    device: str = "cpu"
-    """cpu or cuda"""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """where networks and updates live"""
     total_steps: int = 10_000_000
     """environment steps to train for; the last round is finished"""
     num_envs: int = 8
@@ -88,6 +88,13 @@ class Args:
                 raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}")
         if not 2 <= self.minibatch_size <= self.batch_size:
             raise UsageError(f"minibatch_size must lie in 2..{self.batch_size} (T·N), got {self.minibatch_size}")
+        for name in ("gamma", "gae_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+        if not self.learning_rate > 0:
+            raise UsageError(f"learning_rate must be above 0, got {self.learning_rate}")
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise UsageError("device cuda: this PyTorch finds no CUDA device; use cpu or install a CUDA build")
 
     @property
     def batch_size(self) -> int:

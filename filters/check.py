@@ -4,7 +4,7 @@ import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 
 from filters.api import Filter, Objective, Params, Rollout, Selection, run_filter
 from filters.cost import best_seconds, peak_memory
-from filters.errors import FilterError, run_command
+from filters.errors import FilterError, UsageError, run_command
 from filters.registry import make
 
 ROUNDS = (0, 7)
@@ -225,13 +225,15 @@ def cost(filter: Filter, device: str = "cpu") -> tuple[float, float, float]:
     return best_seconds(select, repeats=3), memory, best_seconds(backward, repeats=3)
 
 
-def main(name: Annotated[str, tyro.conf.Positional], device: str = "cpu") -> int:
+def main(name: Annotated[str, tyro.conf.Positional], device: Literal["cpu", "cuda"] = "cpu") -> int:
     """Hold a filter against the contract; exit code 1 if a clause fails.
 
     Args:
         name: a filter spec, or an import path such as my_pkg.my_mod:MyFilter
-        device: cpu or cuda
+        device: where the made-up rollouts live
     """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("--device cuda: this PyTorch finds no CUDA device; use --device cpu or install a CUDA build")
     torch.set_num_threads(1)
     filter = make(name)
     failures = check_filter(filter, device)

@@ -323,6 +323,9 @@ def test_an_agent_runs_alone(tmp_path: Path, agent: str, env_id: str) -> None:
         (["--env-id", "Pendulum-v1"], "takes vectors and discrete actions"),
         (["--minibatch-size", "1"], "minibatch_size must lie in"),
         (["--num-envs", "0"], "num_envs must be at least 1"),
+        (["--device", "tpu"], "--device"),
+        (["--learning-rate", "-1"], "learning_rate must be above 0"),
+        (["--gamma", "2"], "gamma must lie in [0, 1]"),
         (["--filter", "iiff"], "unknown filter"),
     ],
 )
