@@ -33,10 +33,11 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, on_event: Callable[[Event], N
     replaced; if the parent dies, they end too. Interrupting the parent ends them at once.
     """
     waiting = list(reversed(cells))
-    workers = [Worker() for _ in range(min(jobs, len(cells)))]
+    workers: list[Worker] = []
     try:
-        for worker in workers:
-            worker.start(waiting.pop(), on_event)
+        for _ in range(min(jobs, len(cells))):
+            workers.append(Worker())
+            workers[-1].start(waiting.pop(), on_event)
         while any(worker.cell for worker in workers):
             ready = wait([worker.connection for worker in workers if worker.cell])
             for worker in [worker for worker in workers if worker.connection in ready]:
@@ -59,7 +60,11 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+        # A terminal's Ctrl-C reaches the children too. Held back until `serve` ignores it, it can't interrupt their
+        # imports; the parent gets it right after the start.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self.process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
     def start(self, cell: Cell, on_event: Callable[[Event], None]) -> None:
@@ -103,6 +108,7 @@ class Worker:
 def serve(connection: "Connection[Any, Any]") -> None:
     """Run in a worker process: take cells, run them on one thread, report; ends with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     import torch
 

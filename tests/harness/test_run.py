@@ -132,6 +132,13 @@ def started(out: Path) -> int:
     return len(list(out.rglob("config.json")))
 
 
+def workers_of(process: "subprocess.Popen[str]") -> list[int]:
+    found = subprocess.run(
+        ["pgrep", "-P", str(process.pid), "-f", "spawn_main"], capture_output=True, text=True, check=False
+    )
+    return [int(word) for word in found.stdout.split()]
+
+
 def completed(out: Path) -> int:
     return len(list(out.rglob("run.json")))
 
@@ -154,7 +161,8 @@ def test_a_killed_sweep_goes_on_and_ends_like_an_undisturbed_one(undisturbed: Pa
     assert results(tmp_path) == results(undisturbed)
 
 
-def test_interrupting_ends_soon_with_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["while the workers import", "while a cell runs"])
+def test_interrupting_ends_soon_with_one_line_that_says_how_to_go_on(tmp_path: Path, moment: str) -> None:
     words = ("--filter", "iif", "--suite", "smoke", "--seeds", "4")
     process = subprocess.Popen(
         command(*words, out=tmp_path),
@@ -163,7 +171,10 @@ def test_interrupting_ends_soon_with_one_line_that_says_how_to_go_on(tmp_path: P
         text=True,
         start_new_session=True,
     )
-    wait_for(lambda: started(tmp_path) >= 1, process)
+    if moment == "while a cell runs":
+        wait_for(lambda: started(tmp_path) >= 1, process)
+    else:
+        wait_for(lambda: len(workers_of(process)) == 2, process)
     began = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: parent and workers alike
     _, errors = process.communicate(timeout=60)
@@ -177,10 +188,7 @@ def test_a_worker_that_is_killed_costs_only_its_cell(tmp_path: Path) -> None:
     words = ("--filter", "iif", "--seeds", "3", *SMOKE)
     process = subprocess.Popen(command(*words, out=tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: started(tmp_path) > completed(tmp_path), process)
-    children = subprocess.run(
-        ["pgrep", "-P", str(process.pid), "-f", "spawn_main"], capture_output=True, text=True, check=True
-    )
-    os.kill(int(children.stdout.split()[0]), signal.SIGKILL)
+    os.kill(workers_of(process)[0], signal.SIGKILL)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "killed by SIGKILL" in output
