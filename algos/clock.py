@@ -3,10 +3,10 @@
 import time
 from typing import Literal
 
-Phase = Literal["environment", "inference", "filter", "update", "evaluation", "logging"]
-PHASES: tuple[Phase, ...] = ("environment", "inference", "filter", "update", "evaluation", "logging")
+Phase = Literal["startup", "environment", "inference", "filter", "update", "evaluation", "logging"]
+PHASES: tuple[Phase, ...] = ("startup", "environment", "inference", "filter", "update", "evaluation", "logging")
 TRAINING: tuple[Phase, ...] = ("environment", "inference", "filter", "update")
-"""the phases that count as training time; evaluation and logging are measured but left out"""
+"""the phases that count as training time; startup (which compiles), evaluation and logging are measured but left out"""
 
 
 class Clock:

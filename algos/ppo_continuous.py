@@ -20,6 +20,7 @@ import tyro
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from algos.compiled import BLANK_SIZE, Compile, Stepping, choose_step
 from algos.envs import Envs, fragments, make_vector_env
 from algos.evaluate import make_evaluator
 from algos.recorder import ConsoleRecorder, Recorder, Round, mean_losses
@@ -45,6 +46,8 @@ class Args:
     """seed of the run; every random stream is spawned from it"""
     device: Literal["cpu", "cuda"] = "cpu"
     """where networks and updates live"""
+    compile: Compile = "auto"
+    """compile the optimizer step; auto does where it pays"""
     total_steps: int = 1_000_000
     """environment steps to train for; the last round is finished"""
     num_envs: int = 1
@@ -166,6 +169,15 @@ class Batch(NamedTuple):
         """The records of these numbers, in this order."""
         return Batch(*(column[index] for column in self))
 
+    @staticmethod
+    def blank(envs: Envs, device: str) -> "Batch":
+        """A minibatch of zeros, to trace the optimizer step with."""
+        obs, actions = (
+            np.zeros((BLANK_SIZE, *(space.shape or ())), space.dtype) for space in (envs.obs_space, envs.action_space)
+        )
+        numbers = torch.zeros(4, BLANK_SIZE, device=device)
+        return Batch(tensor(obs, device), torch.as_tensor(actions).to(device), *numbers)
+
     def normalized(self) -> "Batch":
         """The same records, their advantages normalised among themselves."""
         return self._replace(advantages=normalize(self.advantages))
@@ -273,6 +285,8 @@ class State:
 
     agent: Agent
     optimizer: torch.optim.Optimizer
+    stepping: Stepping
+    """`optimizer_step` on this agent, compiled or not"""
     envs: Envs
     obs: NDArray[Any]
     """[N, *obs] where the next rollout starts"""
@@ -299,6 +313,7 @@ def open_state(args: Args) -> State:
     return State(
         agent=agent,
         optimizer=optimizer,
+        stepping=choose_step(optimizer_step, agent, optimizer, Batch.blank(envs, args.device), args),
         envs=envs,
         obs=envs.reset(sub_seeds(seeds["environment"], args.num_envs)),
         episode_returns=np.zeros(args.num_envs),
@@ -370,6 +385,20 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
     return rollout, ended
 
 
+def optimizer_step(agent: Agent, optimizer: torch.optim.Optimizer, mb: Batch, args: Args) -> Tensor:
+    """One step down the loss of a minibatch. Returns the means of its losses [3]."""
+    mb_losses = ppo_losses(agent.policy_and_value, mb.normalized(), args)
+    losses = torch.stack([loss.mean() for loss in mb_losses])
+    policy_loss, value_loss, entropy = losses
+    loss = policy_loss + args.value_coef * value_loss - args.entropy_coef * entropy
+    optimizer.zero_grad()
+    loss.backward()
+    if args.max_grad_norm:
+        nn.utils.clip_grad_norm_(agent.parameters(), args.max_grad_norm)
+    optimizer.step()
+    return losses.detach()
+
+
 def update(state: State, rollout: Rollout, selection: Selection, apply: Any, args: Args) -> tuple[Tensor, int]:
     """The PPO epochs on the kept records. Returns the losses summed over the minibatches [3] and their number."""
     b_records = columns(rollout)
@@ -382,16 +411,7 @@ def update(state: State, rollout: Rollout, selection: Selection, apply: Any, arg
             continue
         epoch = b_records.at(torch.cat(chunks))  # one gather an epoch; the minibatches are views of it
         for mb in zip(*(column.split([len(chunk) for chunk in chunks]) for column in epoch), strict=True):
-            mb_losses = ppo_losses(state.agent.policy_and_value, Batch(*mb).normalized(), args)
-            losses = torch.stack([loss.mean() for loss in mb_losses])
-            policy_loss, value_loss, entropy = losses
-            loss = policy_loss + args.value_coef * value_loss - args.entropy_coef * entropy
-            state.optimizer.zero_grad()
-            loss.backward()
-            if args.max_grad_norm:
-                nn.utils.clip_grad_norm_(state.agent.parameters(), args.max_grad_norm)
-            state.optimizer.step()
-            sums += losses.detach()
+            sums += state.stepping.step(Batch(*mb))
             steps += 1
     return sums, steps
 
@@ -410,7 +430,9 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
         TrainingError: a loss is not finite.
     """
     clock = recorder.clock
+    clock.start("startup")
     state = open_state(args)
+    recorder.start(compiled=state.stepping.compiled)
     evaluator = make_evaluator(args.env_id, args.env_kwargs, args.env_backend, args.eval_episodes)
 
     def act(obs: NDArray[Any]) -> NDArray[Any]:

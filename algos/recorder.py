@@ -52,6 +52,9 @@ class Recorder(Protocol):
 
     clock: Clock
 
+    def start(self, *, compiled: bool) -> None:
+        """Training begins, with the optimizer step compiled or not."""
+
     def evaluation(self, report: Round, *, returns: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
         """The policy after that round earned `returns` [E] in episodes of `lengths` [E] steps."""
 
@@ -66,6 +69,11 @@ class SilentRecorder:
         self.clock = Clock()
         self.rounds: list[Round] = []
         self.returns: list[NDArray[np.float64]] = []
+        self.compiled = False
+
+    def start(self, *, compiled: bool) -> None:
+        """Keep how the optimizer step is made."""
+        self.compiled = compiled
 
     def round(self, report: Round) -> None:
         """Append the round."""

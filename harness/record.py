@@ -38,6 +38,11 @@ class RunRecorder:
         self._rounds = (folder / "rounds.jsonl").open("w", encoding="utf-8")
         self._writer = SummaryWriter(str(folder))
         self.rounds_done = 0
+        self._compiled = False
+
+    def start(self, *, compiled: bool) -> None:
+        """Keep for `run.json` whether the optimizer step is compiled."""
+        self._compiled = compiled
 
     def evaluation(self, report: Round, *, returns: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
         """Write the checkpoint's episodes and the training seconds so far."""
@@ -62,7 +67,8 @@ class RunRecorder:
         """Make everything durable, then write `run.json`: from now on the cell is complete."""
         self.close()
         seconds = {phase: self.clock.seconds[phase] for phase in PHASES}
-        run = {"schema": SCHEMA, "status": "complete", "seconds": seconds, "provenance": provenance}
+        run = {"schema": SCHEMA, "status": "complete", "seconds": seconds}
+        run |= {"compiled": self._compiled, "provenance": provenance}
         write_json(self._folder / "run.json", run)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import os
 import shlex
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +17,7 @@ import torch
 import tyro
 from rich.console import Console
 
+from algos.compiled import Compile, has_compiler, pays
 from algos.envs import Backend, make_vector_env
 from filters.errors import UsageError, run_command
 from filters.registry import names, parse
@@ -57,6 +58,8 @@ class Args:
     """how dropped records leave the minibatches: as each filter says, or one way for all"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto takes the CPU: the networks of these tasks are too small to gain from a GPU"""
+    compile: Compile = "auto"
+    """compile the optimizer step; auto does on a CPU with a C++ compiler, where a run is long enough to repay it"""
     jobs: int = 0
     """cells side by side, on one thread each; 0 means one a core, as far as memory allows"""
     out: Path = Path("runs")
@@ -75,6 +78,8 @@ def main(argv: list[str] | None = None) -> int:
         print_list(console)
         return 0
     cells = plan(args)
+    if args.compile == "on" and not has_compiler():
+        print("--compile on: no C++ compiler or no Python headers here; going on without compiling", file=sys.stderr)
     check_writable(args.out)
     missing = [cell for cell in cells if not is_complete(cell)]
     jobs = min(args.jobs or machine.jobs(), max(len(missing), 1))
@@ -105,8 +110,8 @@ def plan(args: Args) -> list[Cell]:
         UsageError: for anything on the command line that does not exist or can't be.
     """
     specs = filter_specs(args)
-    tasks = pick_tasks(args)
     device = pick_device(args.device)
+    tasks = [with_compile(task, device, args.compile) for task in pick_tasks(args)]
     if args.jobs < 0:
         raise UsageError(f"--jobs must be 0 or more, got {args.jobs}")
     jobs = args.jobs or machine.jobs()
@@ -168,6 +173,12 @@ def pick_device(device: str) -> Literal["cpu", "cuda"]:
     if device == "cuda" and not torch.cuda.is_available():
         raise UsageError("--device cuda: this PyTorch finds no CUDA device; use --device cpu or install a CUDA build")
     return "cuda" if device == "cuda" else "cpu"
+
+
+def with_compile(task: Task, device: Literal["cpu", "cuda"], compile: Compile) -> Task:
+    """The task with `auto` decided, so that all its cells are made the same way and say so."""
+    on = pays(replace(task.args, device=device)) if compile == "auto" else compile == "on" and has_compiler()
+    return replace(task, args=replace(task.args, compile="on" if on else "off"))
 
 
 def check_writable(out: Path) -> None:

@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 from numpy.typing import NDArray
 
+from algos.clock import TRAINING
 from filters.errors import UsageError
 
 SCHEMA = 1
@@ -67,9 +68,8 @@ class CellRun:
 
     @property
     def training_seconds(self) -> float:
-        """Seconds of the whole run without evaluation and logging."""
-        outside = ("evaluation", "logging")
-        return sum(seconds for phase, seconds in self.phase_seconds.items() if phase not in outside)
+        """Seconds of the whole run in environment, inference, filter and update."""
+        return sum(self.phase_seconds.get(phase, 0.0) for phase in TRAINING)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ EVERYWHERE = [
     "open_state",
     "tensor",
     "collect",
+    "optimizer_step",
     "update",
     "train",
     "main",
