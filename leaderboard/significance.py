@@ -15,7 +15,7 @@ DRAWS = 100_000
 
 
 class Interval(NamedTuple):
-    """A mean and its confidence limits, in the unit of the differences."""
+    """A mean (also of ranks or of the middle half) and its confidence limits, in the unit of what was averaged."""
 
     mean: float
     low: float
