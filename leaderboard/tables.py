@@ -88,7 +88,7 @@ def suite_sheets(comparison: Comparison) -> list[Sheet]:
         sheets.append(Sheet("All tasks together: sign-flip test of AUC over (task, seed) pairs", JOINT, rows))
     if comparison.aggregates:
         rows = tuple(_aggregate(aggregate, comparison.baseline) for aggregate in comparison.aggregates)
-        sheets.append(Sheet("All tasks together: normalised final returns", AGGREGATES, rows))
+        sheets.append(Sheet("Across tasks: normalised final returns", AGGREGATES, rows))
     return sheets
 
 
