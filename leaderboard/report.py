@@ -62,9 +62,9 @@ def render(comparison: Comparison, *, width: int = WIDTH) -> RenderableType:
     """The comparison for a terminal of `width` columns; numbers stay on one line from 100 columns on."""
     parts: list[RenderableType] = []
     for task in comparison.tasks:
-        parts += [_table(sheet, width) for sheet in task_sheets(task, comparison.baseline)]
+        parts += [draw(sheet, width) for sheet in task_sheets(task, comparison.baseline)]
         parts += [Text(f"{task.task}: {problem}\n", style="red") for problem in task.problems]
-    parts += [_table(sheet, width) for sheet in suite_sheets(comparison)]
+    parts += [draw(sheet, width) for sheet in suite_sheets(comparison)]
     parts += [Text(line, style="dim") for line in legend(comparison)]
     return Group(*parts)
 
@@ -111,9 +111,13 @@ def print_report(
     return 0 if comparison.whole else 1
 
 
-def _table(sheet: Sheet, width: int) -> Table:
+def draw(sheet: Sheet, width: int) -> Table:
+    """One table for a terminal of `width` columns."""
     table = Table(
-        title=Text(sheet.title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        title=Text(sheet.title, style="bold") if sheet.title else None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
     for column in sheet.columns:
         if column in WORDS:

@@ -105,7 +105,7 @@ def _limits_of_the_pairs(task: TaskComparison) -> str:
     """The smallest p and the smallest detectable effect; every comparison on a task has the baseline's seeds."""
     for row in task.rows:
         if row.versus is not None:
-            limits = f" ({_count(row.seeds)}: p ≥ {_p(row.versus.test.smallest_p)}"
+            limits = f" ({_count(row.seeds)}: p ≥ {format_p(row.versus.test.smallest_p)}"
             detectable = row.versus.detectable
             return limits + ("" if math.isnan(detectable) else f", detectable d_z {_detectable(detectable)}") + ")"
     return ""
@@ -135,7 +135,7 @@ def _tests(versus: Versus | None) -> tuple[str, ...]:
         f"{versus.interval.mean:+.3f}",
         _limits(versus.interval, "+.3f"),
         _effect(versus.effect),
-        *map(_p, (versus.test.p, versus.paired_t, versus.wilcoxon)),
+        *map(format_p, (versus.test.p, versus.paired_t, versus.wilcoxon)),
     )
 
 
@@ -150,9 +150,9 @@ def _joint(test: JointTest, tasks: int) -> tuple[str, ...]:
         f"{test.differences.mean():+.3f}",
         _effect(test.effect),
         _detectable(test.detectable),
-        _p(test.test.p),
-        _p(test.test.smallest_p),
-        _p(test.p_holm),
+        format_p(test.test.p),
+        format_p(test.test.smallest_p),
+        format_p(test.p_holm),
     )
 
 
@@ -182,7 +182,8 @@ def _detectable(effect: float) -> str:
     return DASH if math.isnan(effect) else f"{math.ceil(100 * effect) / 100:.2f}"
 
 
-def _p(p: float) -> str:
+def format_p(p: float) -> str:
+    """A p value in as many digits as matter; a dash for NaN."""
     if math.isnan(p):
         return DASH
     return f"{p:.4f}" if p >= 1e-3 else f"{p:.1e}"
