@@ -1,7 +1,8 @@
 """Is a difference between paired runs more than chance, and what could so few pairs have shown at all?"""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,14 @@ Array = NDArray[np.float64]
 ALPHA = 0.05
 POWER = 0.8
 DRAWS = 100_000
+CHUNK = 200_000
+"""numbers that are worked on at once, so that they stay in the cache"""
+ROUNDING = 1e-13
+"""two sums of the same differences are equal if they are this close, as a share of the sum of their sizes"""
 
 
 class Interval(NamedTuple):
-    """A mean and its confidence limits, in the unit of the differences."""
+    """A mean (also of ranks or of the middle half) and its confidence limits, in the unit of what was averaged."""
 
     mean: float
     low: float
@@ -72,21 +77,35 @@ def sign_flip(differences: Array, *, draws: int = DRAWS, seed: int = 0) -> SignF
     Source: Phipson & Smyth 2010 for the (b + 1) / (B + 1).
     """
     values = _pairs(differences)
-    exact = 2 ** len(values) <= draws
-    smallest = 2.0 ** (1 - len(values)) if exact else 1 / (draws + 1)
-    if len(values) == 1:  # SciPy wants two; + and − have the same size
-        return SignFlip(p=1.0, smallest_p=1.0, exact=True)
-    test = stats.permutation_test(
-        (values,),
-        _size_of_mean,
-        permutation_type="samples",  # of one sample: flips signs
-        vectorized=True,
-        n_resamples=draws,
-        batch=10_000,  # bounds the memory of many pairs
-        alternative="greater",
-        rng=seed,
-    )
-    return SignFlip(p=float(test.pvalue), smallest_p=smallest, exact=exact)
+    p = float(sign_flips(values[None], draws=draws, seed=seed)[0])
+    return SignFlip(p, smallest_p(len(values), draws=draws), exact=2 ** len(values) <= draws)
+
+
+def sign_flips(differences: Array, *, draws: int = DRAWS, seed: int = 0) -> Array:
+    """The p of `sign_flip` for many comparisons at once, all with the same sign patterns.
+
+    Args:
+        differences: [C, m], m pairs of each of C comparisons.
+        draws: random patterns, B.
+        seed: of those patterns.
+
+    Returns:
+        [C].
+
+    Raises:
+        ValueError: if there is no pair or a difference is not finite.
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    if values.ndim != 2 or not values.shape[1] or not np.isfinite(values).all():
+        raise ValueError("paired differences must be a non-empty table of finite numbers, a row a comparison")
+    patterns = _sign_patterns(values.shape[1], draws, seed)
+    unseen = 0 if 2 ** values.shape[1] <= draws else 1  # the pattern of the data itself is not among random ones
+    return (_as_extreme(values, patterns) + unseen) / (len(patterns) + unseen)
+
+
+def smallest_p(pairs: int, *, draws: int = DRAWS) -> float:
+    """The smallest p that `sign_flip` can give: 2 / 2^m if all patterns are counted, else 1 / (draws + 1)."""
+    return 2.0 ** (1 - pairs) if 2**pairs <= draws else 1 / (draws + 1)
 
 
 def holm(p: Array) -> Array:
@@ -124,23 +143,83 @@ def effect_size(differences: Array) -> float:
     return float(values.mean() / values.std(ddof=1))
 
 
-def detectable_effect(pairs: int) -> float:
-    """The smallest d_z that a two-sided paired t test at 5 % finds with 80 % power; five pairs: 1.682.
+def paired_t(differences: Array) -> float:
+    """Two-sided p of the paired t test, for differences [m]; NaN for one pair or without any spread.
 
-    T² of m pairs follows a noncentral F(1, m − 1) with noncentrality m · d_z². NaN for a single pair.
+    Raises:
+        ValueError: if there is no pair or a difference is not finite.
+    """
+    values = _pairs(differences)
+    if len(values) == 1 or np.ptp(values) == 0:
+        return float("nan")
+    return float(stats.ttest_1samp(values, 0.0).pvalue)
+
+
+def wilcoxon(differences: Array) -> float:
+    """Two-sided p of Wilcoxon's signed-rank test, for differences [m]; pairs without a difference are left out.
+
+    SciPy's: exact up to 50 different sizes, by permutation up to 13 pairs with ties, else from the normal
+    distribution. m pairs give at least 2 / 2^m, as the sign-flip test.
+
+    Raises:
+        ValueError: if there is no pair or a difference is not finite.
+    """
+    values = _pairs(differences)
+    return float(stats.wilcoxon(values).pvalue) if np.any(values) else 1.0
+
+
+def paired_power(effect: float, pairs: int, *, level: float = ALPHA) -> float:
+    """How often a two-sided paired t test finds d_z = `effect` in normal differences; 0 for a single pair.
+
+    T² of m pairs follows a noncentral F(1, m − 1) with noncentrality m · d_z².
     """
     if pairs < 2:
+        return 0.0
+    critical = stats.f.isf(level, 1, pairs - 1)
+    return float(stats.ncf.sf(critical, 1, pairs - 1, pairs * effect**2))
+
+
+def detectable_effect(pairs: int, *, level: float = ALPHA) -> float:
+    """The smallest d_z that a two-sided paired t test finds with 80 % power; five pairs at 5 %: 1.682.
+
+    NaN for a single pair, and where not even d_z = 100 is enough.
+    """
+    if pairs < 2 or paired_power(100.0, pairs, level=level) < POWER:
         return float("nan")
-    critical = stats.f.isf(ALPHA, 1, pairs - 1)
-
-    def missing_power(effect: float) -> float:
-        return float(stats.ncf.sf(critical, 1, pairs - 1, pairs * effect**2)) - POWER
-
-    return float(optimize.brentq(missing_power, 1e-6, 20.0))
+    return float(optimize.brentq(lambda effect: paired_power(effect, pairs, level=level) - POWER, 1e-6, 100.0))
 
 
-def _size_of_mean(values: Array, axis: int) -> Any:
-    return np.abs(values.mean(axis=axis))
+@lru_cache(maxsize=4)
+def _sign_patterns(pairs: int, draws: int, seed: int) -> NDArray[np.int8]:
+    """[B, m] of ±1, the patterns that SciPy's permutation test tries: of ones, with the sample as its own statistic."""
+    if pairs == 1:  # SciPy wants two
+        return np.array([[1], [-1]], dtype=np.int8)
+    test = stats.permutation_test(
+        (np.ones(pairs),),
+        lambda signs, axis: signs.astype(np.int8),
+        permutation_type="samples",  # of one sample: flips signs
+        vectorized=True,
+        n_resamples=draws,
+        batch=max(1, CHUNK // pairs),  # bounds the memory of many pairs
+        alternative="greater",
+        rng=seed,
+    )
+    return np.asarray(test.null_distribution, dtype=np.int8)
+
+
+def _as_extreme(values: Array, patterns: NDArray[np.int8]) -> Array:
+    """How many patterns [B, m] bring the sum of each row of [C, m] at least as far from 0 as it is: [C]."""
+    slack = ROUNDING * np.abs(values).sum(axis=1)  # a sum in another order must stay a tie
+    limits = np.abs(values.sum(axis=1)) - slack
+    counts = np.zeros(len(values))
+    block = max(1, CHUNK // values.shape[1])
+    for start in range(0, len(patterns), block):
+        signs = patterns[start : start + block].T.astype(np.float64)  # [m, block]
+        rows = max(1, CHUNK // signs.shape[1])
+        for first in range(0, len(values), rows):
+            some = slice(first, first + rows)
+            counts[some] += (np.abs(values[some] @ signs) >= limits[some, None]).sum(axis=1)
+    return counts
 
 
 def _pairs(differences: Array) -> Array:
