@@ -1,5 +1,6 @@
 """What is the source of a module that is installed here? Found without importing anything."""
 
+import ast
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -27,6 +28,22 @@ def source_without_import(module: str) -> str | None:
         return Path(found.origin).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def defines_filter(text: str, class_name: str) -> bool:
+    """Whether a module's text defines that class and imports from `filters`: whoever chose it chose a filter.
+
+    Any module can be imported by name, and some do things when they are.
+    """
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    defined = any(isinstance(node, ast.ClassDef) and node.name == class_name for node in body)
+    sources = [
+        (node.module or "").split(".")[0] for node in body if isinstance(node, ast.ImportFrom) and not node.level
+    ]
+    return defined and "filters" in sources
 
 
 def _find(name: str, folders: Sequence[str] | None) -> ModuleSpec | None:

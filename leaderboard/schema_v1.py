@@ -46,7 +46,7 @@ def version(about: str) -> Text:
 
 
 def hardware(about: str) -> Text:
-    return Text(longest=120, pattern=r"[^<>/\\]+", form="printable text without < > / \\", about=about)
+    return Text(longest=120, pattern=r"[^<>\\]+", form="printable text without < > \\", about=about)
 
 
 def seed() -> Number:
@@ -193,7 +193,7 @@ RERUN = Record(
     },
 )
 
-URL = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9_.~!$&()*+,;=:@%/?#-]*)?"  # no user:password@
+URL = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9_.~!$&()*+,;=:@%/?#-]*)?"
 
 SCHEMA = Record(
     fields={

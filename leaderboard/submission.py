@@ -125,7 +125,7 @@ def shape_problems(document: Any) -> list[Problem]:
     number = document.get("schema")
     if not isinstance(number, str) or number not in SCHEMAS:
         known = ", ".join(SCHEMAS)
-        return [Problem("schema", "schema", f"is {shown(number)}, but this version of FilterGym reads {known}")]
+        return [Problem("", "schema", f"is {shown(number)}, but this version of FilterGym reads {known}")]
     return list(SCHEMAS[number].problems(document, Place()))
 
 

@@ -33,7 +33,7 @@ CLAUSES: dict[str, tuple[Clause, tuple[str, ...]]] = {
     "kept": (clauses_runs.kept, ("tasks", "filters", "cells")),
     "paths": (clauses.paths, ("provenance", "tasks", "filters", "cells")),
     "status": (clauses.status, ("status", "rerun", "digest", "cells")),
-    "digest": (clauses.digest, ("",)),
+    "digest": (clauses.digest, ("digest",)),
     "duplicate": (clauses.duplicate, ("",)),
 }
 """by name: the clause, and the fields whose shape it relies on (the empty name is the whole document)"""
