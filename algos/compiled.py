@@ -1,4 +1,4 @@
-"""How does one optimizer step become a single compiled function?
+"""How does a whole optimizer step become a single compiled function?
 
 A step of PPO on a small network is some two hundred tiny operations, and on a CPU calling them costs more than their
 arithmetic. Here the agent's own Python function is traced once over stand-ins for its parameters, the optimizer's
@@ -9,7 +9,7 @@ on disk, so other processes load it. Losses and parameters agree with the eager 
 import shutil
 import sysconfig
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,10 @@ BLANK_SIZE = 61
 
 Step = Callable[[Any], Tensor]
 """minibatch -> mean losses [3]; changes the parameters"""
+PlainStep = Callable[[Any, torch.optim.Optimizer, Any, Any], Tensor]
+"""(agent, optimizer, minibatch, args) -> mean losses [3]"""
+Policy = Callable[[Tensor], Any]
+"""observations [N, *obs] -> action distribution; N is the number of environments"""
 
 
 class CompileWarning(UserWarning):
@@ -35,9 +39,10 @@ class CompileWarning(UserWarning):
 
 
 @dataclass
-class Stepping:
-    """How a step is made: compiled or eagerly."""
+class Calls:
+    """The two calls that training spends its time in, both compiled or both eager."""
 
+    policy: Policy
     step: Step
     compiled: bool
 
@@ -54,76 +59,70 @@ def has_compiler() -> bool:
     return headers.is_file() and any(shutil.which(name) for name in ("g++", "clang++"))
 
 
-def choose_step(
-    step: Callable[[Any, torch.optim.Optimizer, Any, Any], Tensor],
-    agent: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    blank: Any,
-    args: Any,
-) -> Stepping:
-    """The agent's step on its parameters, compiled if `args.compile` asks for it.
+def choose_calls(
+    step: PlainStep, agent: nn.Module, optimizer: torch.optim.Optimizer, blank: Any, obs: Tensor, args: Any
+) -> Calls:
+    """The agent's policy and optimizer step, compiled if `args.compile` asks for it.
 
     Args:
-        step: (agent, optimizer, minibatch, args) -> mean losses [3]; one plain step that nothing in it branches on.
-        agent: the network.
+        step: one plain optimizer step; nothing in it branches on the numbers in tensors.
+        agent: the network; calling it gives the action distribution.
         optimizer: fused SGD without momentum, or fused Adam, with one group of all the agent's parameters.
         blank: a minibatch of BLANK_SIZE records, a NamedTuple of tensors; only shapes and dtypes count.
+        obs: [N, *obs] observations of all environments; only shapes and dtypes count.
         args: the agent's settings.
 
     Warns:
-        CompileWarning: compiling failed; the step is eager.
+        CompileWarning: compiling failed; the calls are eager.
     """
-
-    def eager(mb: Any) -> Tensor:
-        return step(agent, optimizer, mb, args)
-
+    eager = Calls(agent, lambda mb: step(agent, optimizer, mb, args), compiled=False)
     if not (pays(args) if args.compile == "auto" else args.compile == "on"):
-        return Stepping(eager, compiled=False)
+        return eager
     try:
-        return Stepping(compile_step(step, agent, optimizer, blank, args), compiled=True)
+        return Calls(compile_policy(agent, obs), compile_step(step, agent, optimizer, blank, args), compiled=True)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         warnings.warn(f"compiling failed, training goes on without ({reason})", CompileWarning, stacklevel=2)
-        return Stepping(eager, compiled=False)
+        return eager
 
 
-def compile_step(
-    step: Callable[[Any, torch.optim.Optimizer, Any, Any], Tensor],
-    agent: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    blank: Any,
-    args: Any,
-) -> Step:
-    """Trace and compile `step`; see `choose_step`. Raises whatever the compiler raises."""
-    from torch._inductor import standalone_compile  # takes seconds to import, which eager runs need not pay
-    from torch.fx.experimental.proxy_tensor import make_fx
+def compile_policy(agent: nn.Module, obs: Tensor) -> Policy:
+    """The agent's forward pass as one function; raises whatever the compiler raises."""
+    params = list(agent.parameters())
 
+    def whole(*flat: Tensor) -> Any:
+        with swapped(agent, flat[:-1]):
+            return agent(flat[-1])
+
+    stand_ins = StandIns()
+    compiled = compile_function(whole, stand_ins, [*map(stand_ins.fixed, params), stand_ins.fixed(obs)])
+    head = [param.detach() for param in params]
+    return lambda obs: compiled(*head, obs)
+
+
+def compile_step(step: PlainStep, agent: nn.Module, optimizer: torch.optim.Optimizer, blank: Any, args: Any) -> Step:
+    """The optimizer step as one function; raises whatever the compiler raises."""
     open_optimizer_state(optimizer)
     group = optimizer.param_groups[0]
     params = list(agent.parameters())
     moments = [tensor for param in params for tensor in optimizer.state[param].values()]
+    names = [list(optimizer.state[param]) for param in params]
     lr = torch.tensor(group["lr"], device=params[0].device)
     fixed = [*params, *moments, lr]
-    names = {param: list(optimizer.state[param]) for param in params}
 
     def whole(*flat: Tensor) -> Tensor:
         """The step as a function of everything that it reads; parameters and moments change in place."""
         own, its_moments, its_lr = flat[: len(params)], iter(flat[len(params) :]), flat[len(fixed) - 1]
         twin = type(optimizer)(own, **optimizer.defaults)
         twin.param_groups[0]["lr"] = its_lr
-        for param, one in zip(params, own, strict=True):
-            twin.state[one] = {name: next(its_moments) for name in names[param]}
-        mb = type(blank)(*flat[len(fixed) :])
+        for param, of_param in zip(own, names, strict=True):
+            twin.state[param] = {name: next(its_moments) for name in of_param}
         with swapped(agent, own):
-            return step(agent, twin, mb, args)
+            return step(agent, twin, type(blank)(*flat[len(fixed) :]), args)
 
-    mode, stand_ins = make_stand_ins(fixed, blank)
-    with mode:
-        graph = make_fx(whole, decomposition_table=fused_optimizers())(*stand_ins)
-    graph.graph.eliminate_dead_code()
-    graph.recompile()
-    with torch.no_grad(), quiet_compiler():
-        compiled = standalone_compile(graph, stand_ins, dynamic_shapes="from_graph")
+    stand_ins = StandIns()
+    inputs = [*map(stand_ins.fixed, fixed), *map(stand_ins.of_any_number, blank)]
+    compiled = compile_function(whole, stand_ins, inputs)
     head = [tensor.detach() for tensor in fixed]
 
     def compiled_step(mb: Any) -> Tensor:
@@ -133,6 +132,51 @@ def compile_step(
         return losses
 
     return compiled_step
+
+
+class StandIns:
+    """Tensors without data to trace with."""
+
+    def __init__(self) -> None:
+        from torch._subclasses import FakeTensorMode
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        self.mode = FakeTensorMode(shape_env=ShapeEnv())
+        self.count = 0
+
+    def fixed(self, tensor: Tensor) -> Any:
+        """One of the same shape."""
+        return self._like(tensor, any_number=False)
+
+    def of_any_number(self, column: Tensor) -> Any:
+        """One of the same shape but for the number of records."""
+        return self._like(column, any_number=True)
+
+    def _like(self, tensor: Tensor, *, any_number: bool) -> Any:
+        from torch._dynamo.source import ConstantSource
+        from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+        sizes: Any = [DimDynamic.STATIC] * tensor.dim()
+        if any_number:
+            sizes[0] = DimDynamic.DYNAMIC
+        self.count += 1
+        context: Any = StatelessSymbolicContext(dynamic_sizes=sizes)
+        return self.mode.from_tensor(tensor, symbolic_context=context, source=ConstantSource(f"input_{self.count}"))
+
+
+def compile_function(function: Callable[..., Any], stand_ins: StandIns, inputs: list[Any]) -> Callable[..., Any]:
+    """Trace a function of flat tensors with stand-ins and compile what it does, gradients included."""
+    from torch._inductor import config, standalone_compile  # takes seconds to import, which eager runs need not pay
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with stand_ins.mode:
+        graph = make_fx(function, decomposition_table=fused_optimizers())(*inputs)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    with torch.no_grad(), warnings.catch_warnings(), config.patch(compile_threads=1):
+        warnings.simplefilter("ignore")  # of the compiler's own passes
+        compiled: Callable[..., Any] = standalone_compile(graph, inputs, dynamic_shapes="from_graph")
+    return compiled
 
 
 def open_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
@@ -162,26 +206,6 @@ def swapped(agent: nn.Module, tensors: Sequence[Tensor]) -> Iterator[None]:
     finally:
         for (module, name), param in zip(slots, before, strict=True):
             module._parameters[name] = param
-
-
-def make_stand_ins(fixed: Iterable[Tensor], blank: Iterable[Tensor]) -> tuple[Any, list[Any]]:
-    """Tensors without data: the fixed ones of their shape, the minibatch's of any number of records."""
-    from torch._dynamo.source import ConstantSource
-    from torch._subclasses import FakeTensorMode
-    from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
-
-    mode = FakeTensorMode(shape_env=ShapeEnv())
-
-    def stand_in(tensor: Tensor, name: str, *, any_number: bool) -> Tensor:
-        sizes: Any = [DimDynamic.STATIC] * tensor.dim()
-        if any_number:
-            sizes[0] = DimDynamic.DYNAMIC
-        context: Any = StatelessSymbolicContext(dynamic_sizes=sizes)
-        return mode.from_tensor(tensor, symbolic_context=context, source=ConstantSource(name))
-
-    stand_ins = [stand_in(tensor, f"fixed_{i}", any_number=False) for i, tensor in enumerate(fixed)]
-    stand_ins += [stand_in(tensor, f"column_{i}", any_number=True) for i, tensor in enumerate(blank)]
-    return mode, stand_ins
 
 
 def fused_optimizers() -> dict[Any, Callable[..., None]]:
@@ -216,13 +240,3 @@ def adam(
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         scale = (square / (1 - beta2**count)).sqrt() + eps
         param.sub_(lr / (1 - beta1**count) * mean / scale)
-
-
-@contextmanager
-def quiet_compiler() -> Iterator[None]:
-    """Without helper processes, and without the warnings that the compiler's own passes give."""
-    from torch._inductor import config
-
-    with warnings.catch_warnings(), config.patch(compile_threads=1):
-        warnings.simplefilter("ignore")
-        yield

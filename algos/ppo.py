@@ -19,7 +19,7 @@ import tyro
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from algos.compiled import BLANK_SIZE, Compile, Stepping, choose_step
+from algos.compiled import BLANK_SIZE, Calls, Compile, choose_calls
 from algos.envs import Envs, fragments, make_vector_env
 from algos.evaluate import make_evaluator
 from algos.recorder import ConsoleRecorder, Recorder, Round, mean_losses
@@ -277,8 +277,8 @@ class State:
 
     agent: Agent
     optimizer: torch.optim.Optimizer
-    stepping: Stepping
-    """`optimizer_step` on this agent, compiled or not"""
+    calls: Calls
+    """the agent's policy and `optimizer_step`, compiled or not"""
     envs: Envs
     obs: NDArray[Any]
     """[N, *obs] where the next rollout starts"""
@@ -302,12 +302,15 @@ def open_state(args: Args) -> State:
         optimizer: torch.optim.Optimizer = torch.optim.SGD(agent.parameters(), lr=args.learning_rate, fused=True)
     else:
         optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=args.adam_eps, fused=True)
+    obs = envs.reset(sub_seeds(seeds["environment"], args.num_envs))
     return State(
         agent=agent,
         optimizer=optimizer,
-        stepping=choose_step(optimizer_step, agent, optimizer, Batch.blank(envs, args.device), args),
+        calls=choose_calls(
+            optimizer_step, agent, optimizer, Batch.blank(envs, args.device), tensor(obs, args.device), args
+        ),
         envs=envs,
-        obs=envs.reset(sub_seeds(seeds["environment"], args.num_envs)),
+        obs=obs,
         episode_returns=np.zeros(args.num_envs),
         rngs={name: generator(sequence, args.device) for name, sequence in seeds.items()},
         eval_seeds=np.random.default_rng(seeds["evaluation"]),
@@ -332,7 +335,7 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
         clock.start("inference")
         obs[t] = state.obs
         with torch.inference_mode():
-            distribution = state.agent(tensor(state.obs, args.device))
+            distribution = state.calls.policy(tensor(state.obs, args.device))
             actions[t] = sample(distribution, state.rngs["action"]).cpu().numpy()
         clock.start("environment")
         step = state.envs.step(actions[t])
@@ -403,7 +406,7 @@ def update(state: State, rollout: Rollout, selection: Selection, apply: Any, arg
             continue
         epoch = b_records.at(torch.cat(chunks))  # one gather an epoch; the minibatches are views of it
         for mb in zip(*(column.split([len(chunk) for chunk in chunks]) for column in epoch), strict=True):
-            sums += state.stepping.step(Batch(*mb))
+            sums += state.calls.step(Batch(*mb))
             steps += 1
     return sums, steps
 
@@ -424,7 +427,7 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
     clock = recorder.clock
     clock.start("startup")
     state = open_state(args)
-    recorder.start(compiled=state.stepping.compiled)
+    recorder.start(compiled=state.calls.compiled)
     evaluator = make_evaluator(args.env_id, args.env_kwargs, args.env_backend, args.eval_episodes)
 
     def act(obs: NDArray[Any]) -> NDArray[Any]:

@@ -1,156 +1,197 @@
-"""How fast is training, next to a well-kept implementation, and what do filters add or save?
+"""How fast is training, next to a well-kept implementation, and what do compiling, filters and jobs change?
 
     scripts/bench
-    scripts/bench --rounds 5
+    scripts/bench --rounds 5 --tables speed step
+    scripts/bench --device cuda
+    scripts/bench --profile profile.md
 
-All ratios are measured in one run on one thread; evaluation is excluded on every side.
+All ratios are measured in one run, the sides in turn, on one thread a process; evaluation is excluded on every side.
 """
 
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Literal, get_args
 
 import torch
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from algos.envs import make_env
-from algos.recorder import SilentRecorder
-from filters.api import run_filter
-from filters.cost import peak_memory
 from filters.errors import UsageError, run_command
-from filters.registry import make
-from harness.tasks import TASKS, Task
+from harness import machine
+from harness.bench_profile import profile
+from harness.bench_rounds import Ours, in_turn, peer_rounds, process_memory, throughput
+from harness.tasks import Task, find_task
 
 TASK_IDS = ("LunarLander/v1", "MiniGrid-Empty-8x8/v1", "CartPole/v1")
 FILTERS = ("none", "iif", "dtv", "dtv-loo", "i-ppo")
+STEPS = 100
+"""optimizer steps of one measurement"""
+
+Name = Literal["speed", "step", "filters", "jobs", "memory"]
 
 
 @dataclass(frozen=True)
 class Args:
-    """Training steps per second next to Stable-Baselines3, and the time of a round with each filter."""
+    """Training steps per second next to Stable-Baselines3, and what compiling, filters and jobs change."""
 
     task: tuple[str, ...] = TASK_IDS
     """tasks to measure"""
+    tables: tuple[Name, ...] = get_args(Name)
+    """which tables to make"""
     rounds: int = 3
     """rounds of each measurement, after one to warm up"""
     peer: bool = True
     """measure Stable-Baselines3 as well (extra `bench`)"""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """where networks and updates live, on all sides"""
+    profile: Path | None = None
+    """write where a round's time goes to this file, and measure nothing else"""
 
 
-class Ours:
-    """Rounds of one of our agents on one task: collect, filter, update."""
-
-    def __init__(self, task: Task, *, backend: Any = "gymnasium", spec: str = "none") -> None:
-        self.module, self.args = task.module, replace(task.args, env_backend=backend)
-        self.state = self.module.open_state(self.args)
-        self.filter = make(spec, task.filter_defaults)
-        self.kept: list[float] = []
-
-    def round(self) -> None:
-        """One round as `train` makes it."""
-        rollout, _ = self.module.collect(self.state, self.args, SilentRecorder())
-        rollout = replace(rollout, round=self.state.round + 100)  # past every warm-up
-        objective = self.module.open_objective(self.state.agent, rollout, self.args)
-        selection = run_filter(self.filter, rollout, objective)
-        self.module.update(self.state, rollout, selection, self.filter.apply, self.args)
-        self.kept.append(float(selection.keep.float().mean()))
-        self.state.round += 1
+def title(text: str) -> Table:
+    """A table with a heading and its first column."""
+    table = Table(title=text, title_justify="left")
+    table.add_column("task")
+    return table
 
 
-def peer_rounds(task: Task, rounds: int) -> Callable[[], None]:
-    """As many rounds of Stable-Baselines3's PPO with the same network, settings and environments."""
-    try:
-        from harness.bench_peer import make_peer
-    except ImportError as error:
-        raise UsageError(f"{error}; install the peer with pip install 'filtergym[bench]', or say --no-peer") from error
-    model = make_peer(task, lambda: make_env(task.args.env_id, task.args.env_kwargs))
-    model.learn(task.args.batch_size)  # to warm up
-
-    def learn() -> None:
-        model.learn(rounds * task.args.batch_size, reset_num_timesteps=False)
-
-    return learn
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Seconds of one call."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def rounds_of(ours: Ours, rounds: int) -> Callable[[], None]:
-    """That many rounds, after one to warm up."""
-    ours.round()
-
-    def work() -> None:
-        for _ in range(rounds):
-            ours.round()
-
-    return work
+def add_columns(table: Table, *names: str) -> None:
+    """Columns of numbers."""
+    for name in names:
+        table.add_column(name, justify="right")
 
 
 def speed_table(tasks: list[Task], args: Args) -> Table:
     """Training steps per second of the baseline, ours against the peer's."""
-    table = Table(title="training steps per second, one thread, without a filter", title_justify="left")
-    table.add_column("task")
-    for column in ("ours", "Stable-Baselines3", "ratio", "ours on EnvPool", "ratio", "peak MiB of a round"):
-        table.add_column(column, justify="right")
+    table = title("training steps per second without a filter, one thread")
+    add_columns(table, "eager", "compiled", "Stable-Baselines3", "ratio", "compiled, EnvPool", "ratio")
     for task in tasks:
-        steps = args.rounds * task.args.batch_size
-        runs: dict[str, Callable[[], None]] = {"ours": rounds_of(Ours(task), args.rounds)}
+        runs: dict[str, Callable[[], None]] = {
+            "eager": Ours(task, compile="off", device=args.device).rounds(args.rounds),
+            "compiled": Ours(task, compile="on", device=args.device).rounds(args.rounds),
+        }
         if args.peer:
-            runs["peer"] = peer_rounds(task, args.rounds)
+            runs["peer"] = peer_rounds(task, args.rounds, args.device)
         with suppress(UsageError):  # the task or the backend is missing there: the column stays empty
-            runs["envpool"] = rounds_of(Ours(task, backend="envpool"), args.rounds)
-        # Side by side twice, so that a slow moment of the machine meets all of them; the best counts.
-        found = {name: steps / min(seconds(work), seconds(work)) for name, work in runs.items()}
+            ours = Ours(task, compile="on", device=args.device, env_backend="envpool")
+            runs["envpool"] = ours.rounds(args.rounds)
+        for name in runs.keys() - {"peer"}:
+            runs[name]()  # to warm up
+        steps = args.rounds * task.args.batch_size
+        found = {name: steps / least for name, least in in_turn(runs).items()}
         peer = found.get("peer")
-        cells = [f"{found[name]:,.0f}" if name in found else "–" for name in ("ours", "peer", "envpool")]
-        ratios = [f"{found[name] / peer:.2f}" if peer and name in found else "–" for name in ("ours", "envpool")]
-        memory = f"{peak_memory(Ours(task).round):.0f}"
-        table.add_row(task.id, cells[0], cells[1], ratios[0], cells[2], ratios[1], memory)
+        cells = {name: f"{found[name]:,.0f}" if name in found else "–" for name in (*runs, "peer", "envpool")}
+        ratios = [f"{found[name] / peer:.2f}" if peer and name in found else "–" for name in ("compiled", "envpool")]
+        table.add_row(task.id, cells["eager"], cells["compiled"], cells["peer"], ratios[0], cells["envpool"], ratios[1])
+    return table
+
+
+def step_table(tasks: list[Task], args: Args) -> Table:
+    """An optimizer step, eager against compiled, and how many steps repay the compiling."""
+    table = title("milliseconds of an optimizer step")
+    add_columns(table, "eager", "compiled", "ratio", "start-up s", "repaid after steps", "steps of a run")
+    for task in tasks:
+        eager, fast = (Ours(task, compile=mode, device=args.device) for mode in ("off", "on"))
+        again = Ours(task, compile="on", device=args.device)
+        batches = eager.minibatches(STEPS)
+
+        def steps(ours: Ours, batches: list[object] = batches) -> Callable[[], None]:
+            def work() -> None:
+                for mb in batches:
+                    ours.state.calls.step(mb)
+                if ours.args.device == "cuda":
+                    torch.cuda.synchronize()
+
+            work()  # to warm up
+            return work
+
+        found = in_turn({"eager": steps(eager), "fast": steps(fast)}, times=5)
+        slow, quick = (1000 * found[name] / STEPS for name in ("eager", "fast"))
+        startup = fast.startup - eager.startup
+        whole = task.args.rounds * task.args.update_epochs * (task.args.batch_size // task.args.minibatch_size)
+        table.add_row(
+            task.id,
+            f"{slow:.2f}",
+            f"{quick:.2f}",
+            f"{slow / quick:.2f}",
+            f"{startup:.1f}, then {again.startup:.1f}",
+            f"{1000 * startup / (slow - quick):,.0f}",
+            f"{whole:,}",
+        )
     return table
 
 
 def filter_table(tasks: list[Task], args: Args) -> Table:
     """Time of a round with each filter, as a share of the baseline's."""
-    table = Table(title="time of a round in units of the baseline's (kept share)", title_justify="left")
-    table.add_column("task")
-    for spec in FILTERS:
-        table.add_column(spec, justify="right")
+    table = title("time of a round, compiled, in units of the baseline's (kept share)")
+    add_columns(table, *FILTERS)
     for task in tasks:
-        runs = {spec: Ours(task, spec=spec) for spec in FILTERS}
-        works = {spec: rounds_of(ours, args.rounds) for spec, ours in runs.items()}
-        times = {spec: min(seconds(work), seconds(work)) for spec, work in works.items()}
-        table.add_row(
-            task.id,
-            *(
-                f"{times[spec] / times['none']:.2f} ({100 * sum(ours.kept) / len(ours.kept):.0f} %)"
-                for spec, ours in runs.items()
-            ),
-        )
+        runs = {spec: Ours(task, spec=spec, compile="on", device=args.device) for spec in FILTERS}
+        for ours in runs.values():
+            ours.round()  # to warm up
+        times = in_turn({spec: ours.rounds(args.rounds) for spec, ours in runs.items()})
+        cells = [
+            f"{times[spec] / times['none']:.2f} ({100 * sum(ours.kept) / len(ours.kept):.0f} %)"
+            for spec, ours in runs.items()
+        ]
+        table.add_row(task.id, *cells)
     return table
+
+
+def jobs_table(tasks: list[Task], args: Args) -> Table:
+    """Training steps per second of several cells side by side, against one."""
+    counts = sorted({1, 2, machine.jobs()})
+    table = title("training steps per second of cells side by side (times that of one)")
+    add_columns(table, *(f"{count} job{'s' if count > 1 else ''}" for count in counts))
+    for task in tasks:
+        rounds = max(4 * args.rounds, 8 * 2048 // task.args.batch_size)
+        compiled = replace(task, args=replace(task.args, compile="on"))
+        throughput(compiled, 1, 2)  # to compile
+        found = {count: throughput(compiled, count, rounds) for count in counts}
+        table.add_row(task.id, *(f"{found[count]:,.0f} ({found[count] / found[1]:.2f})" for count in counts))
+    return table
+
+
+def memory_table(tasks: list[Task], args: Args) -> Table:
+    """Memory of a whole process at its peak."""
+    table = title(f"MiB of a process at its peak, {args.rounds} rounds and an evaluation, packages included")
+    add_columns(table, "none", "dtv-loo")
+    for task in tasks:
+        compiled = replace(task, args=replace(task.args, compile="on", device=args.device))
+        table.add_row(task.id, *(f"{process_memory(compiled, args.rounds, spec):.0f}" for spec in ("none", "dtv-loo")))
+    return table
+
+
+TABLES: dict[Name, Callable[[list[Task], Args], Table]] = {
+    "speed": speed_table,
+    "step": step_table,
+    "filters": filter_table,
+    "jobs": jobs_table,
+    "memory": memory_table,
+}
 
 
 def main(argv: list[str] | None = None) -> None:
     """Measure and print."""
     args = tyro.cli(Args, args=argv, prog="scripts/bench", description=__doc__)
-    unknown = [name for name in args.task if name not in TASKS]
-    if unknown:
-        raise UsageError(f"unknown task {unknown[0]!r}; there is: {', '.join(TASKS)}")
+    tasks = [find_task(name) for name in args.task]
     if args.rounds < 1:
         raise UsageError(f"--rounds must be 1 or more, got {args.rounds}")
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("--device cuda: this PyTorch finds no CUDA device; use --device cpu or install a CUDA build")
     torch.set_num_threads(1)
     console = Console(width=None if sys.stdout.isatty() else 130)
-    tasks = [TASKS[name] for name in args.task]
-    console.print(speed_table(tasks, args))
-    console.print(filter_table(tasks, args))
+    if args.profile:
+        text = "\n".join(profile(task, args.rounds, args.device) for task in tasks)
+        args.profile.write_text(text, encoding="utf-8")
+        console.print(f"written to {args.profile}")
+        return
+    for name in args.tables:
+        console.print(TABLES[name](tasks, args))
 
 
 if __name__ == "__main__":

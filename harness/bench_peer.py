@@ -36,7 +36,7 @@ class GridTrunk(BaseFeaturesExtractor):
         return features
 
 
-def make_peer(task: Task, make_env: Callable[[], Any]) -> PPO:
+def make_peer(task: Task, make_env: Callable[[], Any], device: str = "cpu") -> PPO:
     """PPO with the task's network, optimizer and hyperparameters."""
     args = task.args
     optimizer: dict[str, Any] = {"optimizer_class": torch.optim.SGD, "optimizer_kwargs": {}}
@@ -64,5 +64,5 @@ def make_peer(task: Task, make_env: Callable[[], Any]) -> PPO:
         max_grad_norm=args.max_grad_norm or float("inf"),
         policy_kwargs=network | optimizer,
         seed=0,
-        device="cpu",
+        device=device,
     )

@@ -126,7 +126,10 @@ def settings(claim: Claim) -> Iterator[str]:
         found = claim.document["tasks"][name]
         args = json.loads(json.dumps(asdict(task.args)))
         wanted = {"agent": task.agent, "references": task.references}
-        wanted |= {"args": {key: value for key, value in args.items() if key not in ("seed", "device")}}
+        own = {key: value for key, value in args.items() if key not in ("seed", "device")}
+        if found["args"].get("compile") in ("on", "off"):  # either is fine; `auto` was decided before the run
+            own["compile"] = found["args"]["compile"]
+        wanted |= {"args": own}
         for key, value in wanted.items():
             for place, ours, theirs in _differences(key, value, found[key]):
                 yield f"{name}: {place} has to be {shown(ours)}, got {shown(theirs)}"

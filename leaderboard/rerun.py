@@ -18,7 +18,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -173,7 +173,9 @@ def plan(cell: CellRun, out: Path) -> "Cell":
     from harness.tasks import find_task
 
     device = pick_device(cell.config["device"])
-    return Cell(task=find_task(cell.task), spec=cell.spec, seed=cell.seed, out=out, device=device)
+    task = find_task(cell.task)
+    task = replace(task, args=replace(task.args, compile=cell.config["args"]["compile"]))
+    return Cell(task=task, spec=cell.spec, seed=cell.seed, out=out, device=device)
 
 
 def check_same(cell: "Cell", theirs: CellRun) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from algos import compiled, ppo, ppo_atari, ppo_continuous, ppo_minigrid
-from algos.compiled import CompileWarning, choose_step, has_compiler, pays
+from algos.compiled import CompileWarning, choose_calls, has_compiler, pays
 from algos.recorder import SilentRecorder
 from filters.api import Selection
 from filters.registry import make
@@ -39,8 +39,11 @@ def test_three_updates_agree_with_the_eager_ones(name: str) -> None:
     module, args = AGENTS[name]
     eager = module.open_state(replace(args, compile="off"))
     fast = module.open_state(replace(args, compile="on"))
-    assert (eager.stepping.compiled, fast.stepping.compiled) == (False, True)
+    assert (eager.calls.compiled, fast.calls.compiled) == (False, True)
     rollout, _ = module.collect(eager, args, SilentRecorder())
+    same, _ = module.collect(fast, args, SilentRecorder())
+    assert torch.equal(rollout.actions, same.actions) or rollout.actions.is_floating_point()
+    torch.testing.assert_close(same.obs, rollout.obs, rtol=0, atol=1e-3)
     keeps = [torch.ones(rollout.n, dtype=torch.bool), torch.arange(rollout.n) % 3 > 0, torch.arange(rollout.n) % 7 > 3]
     for keep, apply in zip(keeps, ("repack", "mask", "mask"), strict=True):  # with mask, minibatches of all sizes
         answers = [module.update(state, rollout, Selection(keep), apply, args) for state in (eager, fast)]
@@ -57,9 +60,7 @@ def test_an_annealed_learning_rate_reaches_the_compiled_step() -> None:
     state.optimizer.param_groups[0]["lr"] = 0.0
     before = [param.detach().clone() for param in state.agent.parameters()]
     blank = ppo.Batch.blank(state.envs, "cpu")
-    state.stepping.step(
-        blank._replace(advantages=torch.randn(len(blank.values)), returns=torch.ones(len(blank.values)))
-    )
+    state.calls.step(blank._replace(advantages=torch.randn(len(blank.values)), returns=torch.ones(len(blank.values))))
     assert all(torch.equal(one, other) for one, other in zip(before, state.agent.parameters(), strict=True))
 
 
@@ -83,10 +84,10 @@ def test_a_step_that_can_t_be_compiled_falls_back_with_one_warning() -> None:
     state = ppo.open_state(replace(args, compile="off"))
     blank = ppo.Batch.blank(state.envs, "cpu")
     with pytest.warns(CompileWarning, match="training goes on without") as caught:
-        stepping = choose_step(branching, state.agent, state.optimizer, blank, args)
+        calls = choose_calls(branching, state.agent, state.optimizer, blank, torch.zeros(2, 4), args)
     assert len(caught) == 1
-    assert not stepping.compiled
-    assert torch.equal(stepping.step(blank), torch.zeros(3))
+    assert not calls.compiled
+    assert torch.equal(calls.step(blank), torch.zeros(3))
 
 
 def test_a_compiler_that_fails_costs_only_the_speed(monkeypatch: pytest.MonkeyPatch) -> None:
