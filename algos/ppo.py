@@ -79,7 +79,7 @@ class Args:
     """weight of the mean squared value error (CleanRL writes the same as 0.5 · 0.5)"""
     max_grad_norm: float = 0.5
     """largest norm of a minibatch's gradient; 0 switches clipping off"""
-    eval_every: int = 10
+    eval_every: int = 20
     """rounds between evaluations; the last round is always evaluated"""
     eval_episodes: int = 20
     """episodes an evaluation"""

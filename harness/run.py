@@ -23,6 +23,7 @@ from filters.errors import UsageError, run_command
 from filters.registry import names, parse
 from harness import machine
 from harness.cell import Cell, is_complete, make_filter
+from harness.devices import Device, device_of_past_runs, faster_device
 from harness.launch import run_cells
 from harness.progress import SweepProgress
 from harness.tasks import SUITES, TASKS, Task, find_suite, find_task
@@ -57,7 +58,7 @@ class Args:
     apply: Literal["filter", "repack", "mask"] = "filter"
     """how dropped records leave the minibatches: as each filter says, or one way for all"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto takes the CPU: the networks of these tasks are too small to gain from a GPU"""
+    """auto takes, per task, the device on which a short round was faster; cuda means cuda"""
     compile: Compile = "auto"
     """compile the optimizer step; auto does on a CPU with a C++ compiler, where a run is long enough to repay it"""
     jobs: int = 0
@@ -110,13 +111,14 @@ def plan(args: Args) -> list[Cell]:
         UsageError: for anything on the command line that does not exist or can't be.
     """
     specs = filter_specs(args)
-    device = pick_device(args.device)
-    tasks = [with_compile(task, device, args.compile) for task in pick_tasks(args)]
+    tasks = pick_tasks(args)
+    devices = {task: pick_device(args.device, task, args.out) for task in tasks}
+    tasks = [with_compile(task, devices[task], args.compile) for task in tasks]
     if args.jobs < 0:
         raise UsageError(f"--jobs must be 0 or more, got {args.jobs}")
     jobs = args.jobs or machine.jobs()
     cells = [
-        Cell(task=task, spec=spec, seed=seed, out=args.out, device=device, jobs=jobs)
+        Cell(task=task, spec=spec, seed=seed, out=args.out, device=devices[task], jobs=jobs)
         for task in sorted(tasks, key=lambda task: task.work, reverse=True)
         for seed in parse_seeds(args.seeds)
         for spec in specs
@@ -168,14 +170,20 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def pick_device(device: str) -> Literal["cpu", "cuda"]:
-    """The device to run on; raises UsageError if it is not there."""
+def pick_device(device: Literal["auto", "cpu", "cuda"], task: Task, out: Path) -> Device:
+    """The device to train a task on; `auto` goes on with that of its past runs below `out`, or measures.
+
+    Raises:
+        UsageError: cuda is asked for and not there.
+    """
+    if device == "auto":
+        return device_of_past_runs(task, out) or faster_device(task)
     if device == "cuda" and not torch.cuda.is_available():
         raise UsageError("--device cuda: this PyTorch finds no CUDA device; use --device cpu or install a CUDA build")
-    return "cuda" if device == "cuda" else "cpu"
+    return device
 
 
-def with_compile(task: Task, device: Literal["cpu", "cuda"], compile: Compile) -> Task:
+def with_compile(task: Task, device: Device, compile: Compile) -> Task:
     """The task with `auto` decided, so that all its cells are made the same way and say so."""
     on = pays(replace(task.args, device=device)) if compile == "auto" else compile == "on" and has_compiler()
     return replace(task, args=replace(task.args, compile="on" if on else "off"))

@@ -23,7 +23,7 @@ class Task:
     """An environment with everything that decides the result. Tasks are equal if their ids are."""
 
     id: str
-    """name and version, `MiniGrid-Empty-8x8/v1`, and what was varied: `MiniGrid-Empty-8x8/v1@envpool`"""
+    """name and version, `MiniGrid-Empty-8x8/v2`, and what was varied: `MiniGrid-Empty-8x8/v2@envpool`"""
     about: str
     """one line for `--list`"""
     args: AgentArgs
@@ -122,7 +122,8 @@ def iif_mlp(env_id: str, *, rounds: int, **settings: Any) -> ppo.Args:
 
 def iif_minigrid(env_id: str, *, rounds: int, **settings: Any) -> ppo_minigrid.Args:
     """Settings of the IIF paper for MiniGrid: separate 64-64 networks behind the trunk, input / 255."""
-    return ppo_minigrid.Args(env_id=env_id, total_steps=2048 * rounds, **(IIF_PPO | {"obs_scale": 255.0} | settings))
+    own = {"obs_scale": 255.0, "eval_episodes": 10}
+    return ppo_minigrid.Args(env_id=env_id, total_steps=2048 * rounds, **(IIF_PPO | own | settings))
 
 
 def iif_continuous(env_id: str, *, rounds: int, **settings: Any) -> ppo_continuous.Args:
@@ -171,7 +172,7 @@ _TASKS = (
         filter_defaults=drops(0.5),
     ),
     Task(
-        id="MiniGrid-Empty-8x8/v1",
+        id="MiniGrid-Empty-8x8/v2",
         about="MiniGrid-Empty-8x8-v0; IIF setting, 40 rounds",
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=40),
         random=0.0944,
@@ -190,9 +191,9 @@ _TASKS = (
         paper_episodes=100,
     ),
     Task(
-        id="LunarLander/v1",
+        id="LunarLander/v2",
         about="LunarLander-v3; IIF setting, 150 rounds",
-        args=iif_mlp("LunarLander-v3", rounds=150, eval_every=2),
+        args=iif_mlp("LunarLander-v3", rounds=150, eval_every=4),
         random=-181.7,
         solved=200.0,
         returns=(-10_000.0, 1_000.0),
@@ -209,7 +210,7 @@ _TASKS = (
         paper_episodes=100,
     ),
     Task(
-        id="MiniGrid-Empty-8x8-adam/v1",
+        id="MiniGrid-Empty-8x8-adam/v2",
         about="MiniGrid-Empty-8x8-v0; IIF setting with Adam 3e-4, 40 rounds",
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=40, learning_rate=3e-4, **ADAM),
         random=0.0944,
@@ -218,9 +219,9 @@ _TASKS = (
         filter_defaults=drops(0.125),
     ),
     Task(
-        id="LunarLander-adam/v1",
+        id="LunarLander-adam/v2",
         about="LunarLander-v3; IIF setting with Adam 1e-3, 150 rounds",
-        args=iif_mlp("LunarLander-v3", rounds=150, learning_rate=1e-3, eval_every=2, **ADAM),
+        args=iif_mlp("LunarLander-v3", rounds=150, learning_rate=1e-3, eval_every=4, **ADAM),
         random=-181.7,
         solved=200.0,
         returns=(-10_000.0, 1_000.0),
@@ -254,7 +255,7 @@ _TASKS = (
         filter_defaults=drops(0.125),
     ),
     Task(
-        id="CartPole/v1",
+        id="CartPole/v2",
         about="CartPole-v1; CleanRL's settings for classic control, 500,000 steps",
         args=ppo.Args(),
         random=22.2,
@@ -263,7 +264,7 @@ _TASKS = (
         filter_defaults=drops(0.125),
     ),
     Task(
-        id="Acrobot-cleanrl/v1",
+        id="Acrobot-cleanrl/v2",
         about="Acrobot-v1; CleanRL's settings for classic control, 500,000 steps",
         args=ppo.Args(env_id="Acrobot-v1"),
         random=-498.4,
@@ -281,7 +282,7 @@ _TASKS = (
         filter_defaults=drops(0.5),
     ),
     Task(
-        id="MiniGrid-Empty-8x8-quick/v1",
+        id="MiniGrid-Empty-8x8-quick/v2",
         about="MiniGrid-Empty-8x8 in the IIF setting cut to 25 rounds",
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=25),
         random=0.0944,
@@ -323,19 +324,19 @@ TASKS: dict[str, Task] = {task.id: task for task in _TASKS}
 
 SUITES: dict[str, tuple[str, ...]] = {
     "smoke": ("smoke-FrozenLake/v1", "smoke-MiniGrid/v1"),
-    "quick": ("FrozenLake-quick/v1", "MiniGrid-Empty-8x8-quick/v1"),
+    "quick": ("FrozenLake-quick/v1", "MiniGrid-Empty-8x8-quick/v2"),
     "iif": (
         "FrozenLake/v1",
         "Acrobot/v1",
-        "MiniGrid-Empty-8x8/v1",
+        "MiniGrid-Empty-8x8/v2",
         "Highway/v1",
-        "LunarLander/v1",
+        "LunarLander/v2",
         "BipedalWalker/v1",
     ),
-    "iif-adam": ("MiniGrid-Empty-8x8-adam/v1", "LunarLander-adam/v1"),
+    "iif-adam": ("MiniGrid-Empty-8x8-adam/v2", "LunarLander-adam/v2"),
     "dtv": ("MiniGrid-Empty-8x8-dtv/v1", "MiniGrid-DoorKey-8x8/v1"),
     "atari": ("Pong/v1",),
-    "cleanrl": ("CartPole/v1", "Acrobot-cleanrl/v1"),
+    "cleanrl": ("CartPole/v2", "Acrobot-cleanrl/v2"),
 }
 """a suite's tasks; the default suite is `quick`"""
 

@@ -172,7 +172,7 @@ def plan(cell: CellRun, out: Path) -> "Cell":
     from harness.run import pick_device
     from harness.tasks import find_task
 
-    device = pick_device(cell.config["device"])
+    device = pick_device(cell.config["device"], find_task(cell.task), out)
     task = find_task(cell.task)
     task = replace(task, args=replace(task.args, compile=cell.config["args"]["compile"]))
     return Cell(task=task, spec=cell.spec, seed=cell.seed, out=out, device=device)

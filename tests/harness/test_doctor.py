@@ -24,7 +24,7 @@ def test_everything_installed() -> None:
     rows = lines(done.stdout)
     assert set(TASKS) <= set(rows)
     assert all(rows[name].startswith("runs") for name in TASKS)
-    assert rows["MiniGrid-Empty-8x8/v1"] == "runs | runs"
+    assert rows["MiniGrid-Empty-8x8/v2"] == "runs | runs"
     assert "no option 'is_slippery'" in rows["FrozenLake/v1"]
     for name in ("python", "gymnasium", "envpool", "cpu", "cores", "memory", "cuda"):
         assert rows[name]
@@ -43,7 +43,7 @@ def test_missing_extras_are_named_with_their_commands(
     out = capsys.readouterr().out
     rows = lines(out)
     fast = "pip install 'filtergym[envpool]'"
-    assert rows["LunarLander/v1"] == f"pip install 'filtergym[box2d]' | {fast}"
+    assert rows["LunarLander/v2"] == f"pip install 'filtergym[box2d]' | {fast}"
     assert rows["Pong/v1"] == f"pip install 'filtergym[atari]' | {fast}"
     assert rows["Highway/v1"] == f"pip install 'filtergym[highway]' | {fast}"
     assert rows["Acrobot/v1"] == f"runs | {fast}"

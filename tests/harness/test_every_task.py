@@ -17,13 +17,13 @@ from harness.tasks import TASKS, Task
 DISTINCT = [
     "FrozenLake/v1",
     "Acrobot/v1",
-    "MiniGrid-Empty-8x8/v1",
+    "MiniGrid-Empty-8x8/v2",
     "Highway/v1",
-    "LunarLander/v1",
+    "LunarLander/v2",
     "BipedalWalker/v1",
     "MiniGrid-DoorKey-8x8/v1",
     "Pong/v1",
-    "CartPole/v1",
+    "CartPole/v2",
 ]
 NOT_NATIVE = "FrozenLake/v1"
 

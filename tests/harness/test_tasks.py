@@ -17,12 +17,12 @@ def test_every_suite_names_tasks_that_exist() -> None:
     [
         ("FrozenLake/v1", 50, "sgd", 5e-3, 0.5),
         ("Acrobot/v1", 50, "sgd", 5e-3, 0.5),
-        ("MiniGrid-Empty-8x8/v1", 40, "sgd", 5e-3, 0.125),
+        ("MiniGrid-Empty-8x8/v2", 40, "sgd", 5e-3, 0.125),
         ("Highway/v1", 100, "sgd", 5e-3, 0.5),
-        ("LunarLander/v1", 150, "sgd", 5e-3, 0.125),
+        ("LunarLander/v2", 150, "sgd", 5e-3, 0.125),
         ("BipedalWalker/v1", 500, "adam", 3e-4, 0.0625),
-        ("MiniGrid-Empty-8x8-adam/v1", 40, "adam", 3e-4, 0.125),
-        ("LunarLander-adam/v1", 150, "adam", 1e-3, 0.125),
+        ("MiniGrid-Empty-8x8-adam/v2", 40, "adam", 3e-4, 0.125),
+        ("LunarLander-adam/v2", 150, "adam", 1e-3, 0.125),
     ],
 )
 def test_settings_of_the_iif_paper(task_id: str, rounds: int, optimizer: str, rate: float, fraction: float) -> None:
@@ -71,14 +71,14 @@ def test_settings_of_the_dtv_paper(
 
 def test_a_variation_is_part_of_the_identity() -> None:
     task = find_task("LunarLander")
-    same = task.varied(env_backend="gymnasium", eval_episodes=0, eval_every=2)
+    same = task.varied(env_backend="gymnasium", eval_episodes=0, eval_every=4)
     assert same == task
     fast = task.varied(env_backend="envpool", eval_episodes=1000, eval_every=1)
-    assert fast.id == "LunarLander/v1@envpool@eval-1000-every-1"
+    assert fast.id == "LunarLander/v2@envpool@eval-1000-every-1"
     assert (fast.args.env_backend, fast.args.eval_episodes, fast.args.eval_every) == ("envpool", 1000, 1)
     assert fast != task
     masked = task.varied(env_backend="gymnasium", apply="mask")
-    assert (masked.id, masked.apply) == ("LunarLander/v1@mask", "mask")
+    assert (masked.id, masked.apply) == ("LunarLander/v2@mask", "mask")
 
 
 def test_references_lie_the_right_way_round() -> None:
@@ -88,9 +88,9 @@ def test_references_lie_the_right_way_round() -> None:
 def test_checkpoints_are_where_the_agent_evaluates() -> None:
     """Every eval_every rounds and after the last one; 500,000 steps in rounds of 512 are 977 rounds."""
     assert TASKS["smoke-MiniGrid/v1"].checkpoints == (256, 512)
-    assert TASKS["LunarLander/v1"].checkpoints == tuple(range(4096, 150 * 2048 + 1, 4096))
-    cartpole = TASKS["CartPole/v1"].checkpoints
-    assert (len(cartpole), cartpole[0], cartpole[-2:]) == (98, 5120, (970 * 512, 977 * 512))
+    assert TASKS["LunarLander/v2"].checkpoints == (*range(8192, 150 * 2048, 8192), 150 * 2048)
+    cartpole = TASKS["CartPole/v2"].checkpoints
+    assert (len(cartpole), cartpole[0], cartpole[-2:]) == (49, 10240, (960 * 512, 977 * 512))
 
 
 def test_returns_can_reach_both_references() -> None:

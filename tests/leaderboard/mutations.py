@@ -332,7 +332,7 @@ def rename_task(old: str, new: str) -> Callable[[Json], None]:
 
 
 def add_task(document: Json) -> None:
-    document["tasks"]["CartPole/v1"] = copy.deepcopy(document["tasks"][LAKE])
+    document["tasks"]["CartPole/v2"] = copy.deepcopy(document["tasks"][LAKE])
 
 
 def swap_tasks(document: Json) -> None:
@@ -390,14 +390,14 @@ CHANGES: dict[str, tuple[str, Callable[[Json], None]]] = {
     "another seed": ("runs", edit(seed=5)),
     "the seed of another run": ("runs", edit(seed=3)),
     "a run of an unknown filter": ("runs", edit(filter="random")),
-    "a run on an unknown task": ("runs", edit(task="CartPole/v1")),
+    "a run on an unknown task": ("runs", edit(task="CartPole/v2")),
     "a seed for all": ("runs", lambda d: [c.update(seed=0) for c in d["cells"]]),
     "runs swapped between tasks": ("kept", swap_tasks),
     "settings swapped between tasks": ("settings", swap_settings),
     "a missing task": ("suite", drop_task),
     "a task too many": ("suite", add_task),
     "a newer task": ("suite", rename_task(GRID, "smoke-MiniGrid/v2")),
-    "a task of another suite": ("suite", rename_task(GRID, "MiniGrid-Empty-8x8/v1")),
+    "a task of another suite": ("suite", rename_task(GRID, "MiniGrid-Empty-8x8/v2")),
     "another suite": ("suite", at("suite", value="quick")),
     "an unknown suite": ("suite", at("suite", value="none-such")),
     "no baseline": ("baseline", drop_filter("none")),
@@ -422,7 +422,7 @@ CHANGES: dict[str, tuple[str, Callable[[Json], None]]] = {
     "settings for one task": ("filters", lambda d: d["filters"]["iif"]["tasks"].pop(GRID)),
     "settings for a third task": (
         "filters",
-        lambda d: d["filters"]["iif"]["tasks"].update({"CartPole/v1": d["filters"]["iif"]["tasks"][GRID]}),
+        lambda d: d["filters"]["iif"]["tasks"].update({"CartPole/v2": d["filters"]["iif"]["tasks"][GRID]}),
     ),
     "another backend": ("settings", at("tasks", GRID, "args", "env_backend", value="envpool")),
     "another learning rate": ("settings", at("tasks", GRID, "args", "learning_rate", value=0.1)),

@@ -1,0 +1,67 @@
+"""Which device trains a task faster, measured rather than guessed?"""
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import torch
+
+from algos.recorder import SilentRecorder
+from filters.api import keep_all
+from harness.store import cell_dir
+from harness.tasks import AgentArgs, Task
+
+Device = Literal["cpu", "cuda"]
+DEVICES: tuple[Device, ...] = ("cpu", "cuda")
+
+STEPS = 64
+"""steps in each environment that a measurement collects"""
+
+
+def device_of_past_runs(task: Task, out: Path) -> Device | None:
+    """The device of a run of the task below `out`: results of different devices are never compared."""
+    for file in sorted(cell_dir(out, task.id, "none", 0).parent.parent.glob("*/seed-*/config.json")):
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            device = json.loads(file.read_text(encoding="utf-8"))["device"]
+            if device == "cpu" or (device == "cuda" and torch.cuda.is_available()):
+                return cast(Device, device)
+    return None
+
+
+def faster_device(task: Task) -> Device:
+    """The device on which a short round of the task takes less time; says so where there is a choice."""
+    if not torch.cuda.is_available():
+        return "cpu"
+    found: dict[Device, float] = {device: seconds_of_a_round(task, device) for device in DEVICES}
+    best = min(found, key=lambda device: found[device])
+    print(f"{task.id}: a short round takes {found['cpu']:.2f} s on cpu, {found['cuda']:.2f} s on cuda; taking {best}")
+    return best
+
+
+def seconds_of_a_round(task: Task, device: Device) -> float:
+    """Seconds of collecting and updating in a cut round, after one to warm up; one thread, as in a sweep."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    args = short(task.args, device)
+    state = task.module.open_state(args)
+    try:
+        for _ in range(2):
+            start = time.perf_counter()
+            rollout, _ = task.module.collect(state, args, SilentRecorder())
+            task.module.update(state, rollout, keep_all(rollout), "repack", args)
+            if device == "cuda":
+                torch.cuda.synchronize()
+            spent = time.perf_counter() - start
+    finally:
+        state.envs.close()
+        torch.set_num_threads(threads)
+    return spent
+
+
+def short(args: AgentArgs, device: Device) -> Any:
+    """The settings with a cut rollout and the same balance of collecting and updating."""
+    steps = min(args.num_steps, max(STEPS, -(-args.minibatch_size // args.num_envs)))
+    return replace(args, num_steps=steps, device=device, compile="off")
