@@ -139,8 +139,10 @@ def can_go_on(folder: Path, config: dict[str, Any]) -> bool:
     if not (folder / FILE).is_file():
         return False
     try:
+        # A link could have the logs appended to, or cut back, anywhere else.
+        linked = any(path.is_symlink() for path in folder.iterdir())
         with (folder / "config.json").open(encoding="utf-8") as file:
-            same = bool(json.loads(file.read(LARGEST_CONFIG)) == config)
+            same = not linked and bool(json.loads(file.read(LARGEST_CONFIG)) == config)
     except (OSError, ValueError, RecursionError):
         same = False
     if not same:

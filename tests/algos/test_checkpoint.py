@@ -55,7 +55,7 @@ SLOW = ("ppo_atari", "ppo compiled")
 """interrupted once only"""
 
 
-class Interrupted(Exception):
+class InterruptedRunError(Exception):
     """As if the process had been killed."""
 
 
@@ -78,7 +78,7 @@ class FileRecorder(SilentRecorder):
     def round(self, report: Round) -> None:
         super().round(report)
         if report.number + 1 == self.stop:
-            raise Interrupted
+            raise InterruptedRunError
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_an_interrupted_run_ends_byte_for_byte_like_an_undisturbed_one(tmp_path:
     stops = [(1, None), (3, None), (4, 2)]  # before the first checkpoint, after it, and before the second
     for stop, start in stops[1:2] if name in SLOW else stops:
         recorder = FileRecorder(tmp_path / FILE, stop)
-        with pytest.raises(Interrupted):
+        with pytest.raises(InterruptedRunError):
             module.train(args, make("random:fraction=0.25"), recorder)
         assert recorder.resumed_at == start
         rounds |= outcome(recorder)
@@ -292,12 +292,12 @@ class Stopping(ConsoleRecorder):
         super().round(report)
         if report.number == 2:
             self.writer.close()
-            raise Interrupted
+            raise InterruptedRunError
 
 
 def test_an_agent_alone_goes_on_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expected = ppo.train(MLP, make("none"), SilentRecorder())
-    with pytest.raises(Interrupted):
+    with pytest.raises(InterruptedRunError):
         ppo.train(MLP, make("none"), Stopping(tmp_path, MLP))
     recorder = ConsoleRecorder(tmp_path, MLP)
     agent = ppo.train(MLP, make("none"), recorder)
@@ -308,7 +308,7 @@ def test_an_agent_alone_goes_on_too(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_an_agent_alone_with_other_settings_starts_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Interrupted):
+    with pytest.raises(InterruptedRunError):
         ppo.train(MLP, make("none"), Stopping(tmp_path, MLP))
     other = replace(MLP, gamma=0.9)
     recorder = ConsoleRecorder(tmp_path, other)
