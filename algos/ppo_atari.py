@@ -18,6 +18,7 @@ import tyro
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from algos.checkpoint import is_due, restart, settings_hash
 from algos.compiled import BLANK_SIZE, Calls, Compile, choose_calls
 from algos.envs import Envs, fragments, make_vector_env
 from algos.evaluate import make_evaluator
@@ -82,6 +83,8 @@ class Args:
     """rounds between evaluations; the last round is always evaluated"""
     eval_episodes: int = 8
     """episodes an evaluation"""
+    checkpoint_every: int = 0
+    """rounds between checkpoints, where all environments start new episodes, so it decides the result; 0: none"""
     hidden: int = 512
     """width of the last layer that policy and value share"""
 
@@ -89,6 +92,8 @@ class Args:
         for name in ("total_steps", "num_envs", "num_steps", "update_epochs", "eval_every", "eval_episodes"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.checkpoint_every < 0:
+            raise UsageError(f"checkpoint_every must be 0 or more rounds, got {self.checkpoint_every}")
         if not 2 <= self.minibatch_size <= self.batch_size:
             raise UsageError(f"minibatch_size must lie in 2..{self.batch_size} (T·N), got {self.minibatch_size}")
         for name in ("gamma", "gae_lambda"):
@@ -437,6 +442,8 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
     clock.start("startup")
     state = open_state(args)
     recorder.start(compiled=state.calls.compiled)
+    if args.checkpoint_every:
+        recorder.resume(state)
     evaluator = make_evaluator(args.env_id, args.env_kwargs, args.env_backend, args.eval_episodes)
 
     def act(obs: NDArray[Any]) -> NDArray[Any]:
@@ -445,6 +452,13 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
             return sample(distribution, state.rngs["evaluation"]).cpu().numpy()
 
     while state.round < args.rounds:
+        if is_due(state.round, args.checkpoint_every):  # also right after resuming: one way for both
+            clock.start("logging")
+            recorder.checkpoint(state)
+            clock.start("startup")
+            restart(state, args)
+            evaluator.close()
+            evaluator = make_evaluator(args.env_id, args.env_kwargs, args.env_backend, args.eval_episodes)
         if args.anneal_lr:
             state.optimizer.param_groups[0]["lr"] = (1 - state.round / args.rounds) * args.learning_rate
         rollout, ended = collect(state, args, recorder)
@@ -482,13 +496,16 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
 def main(args: Annotated[Args, tyro.conf.arg(name="")], filter: str = "none") -> None:
     """Train one agent, print its evaluations and write TensorBoard events below runs/.
 
+    With checkpoints, the same command goes on where an interrupted run made its last one.
+
     Args:
         args: settings.
         filter: filter spec, as in iif:fraction=0.25
     """
     chosen = make(filter)
     name = f"{args.env_id.replace('/', '-')}__{Path(__file__).stem}__{filter.replace('/', '-')}__{args.seed}"
-    recorder = ConsoleRecorder(Path("runs") / "alone" / f"{name}__{int(time.time())}", args)
+    stamp = settings_hash(args) if args.checkpoint_every else int(time.time())
+    recorder = ConsoleRecorder(Path("runs") / "alone" / f"{name}__{stamp}", args)
     train(args, chosen, recorder)
     recorder.close()
 

@@ -1,5 +1,6 @@
 """What does an agent tell the world while it trains?"""
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -8,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from algos.clock import Clock
+from algos.checkpoint import FILE, CheckpointError, load, read_seconds, restore, save, settings_hash
+from algos.clock import PHASES, Clock, Phase
 from filters.api import Selection
 from filters.errors import TrainingError
 
@@ -61,6 +63,12 @@ class Recorder(Protocol):
     def round(self, report: Round) -> None:
         """A round has ended, its evaluation (if there was one) included."""
 
+    def checkpoint(self, state: Any) -> None:
+        """Keep the state between two rounds; only with `checkpoint_every`."""
+
+    def resume(self, state: Any) -> None:
+        """Put into the fresh state what was kept of it, if there is anything; only with `checkpoint_every`."""
+
 
 class SilentRecorder:
     """Keeps everything in memory; for tests and for `train` as a function."""
@@ -83,6 +91,12 @@ class SilentRecorder:
         """Append the returns."""
         self.returns.append(returns)
 
+    def checkpoint(self, state: Any) -> None:
+        """Keep nothing."""
+
+    def resume(self, state: Any) -> None:
+        """Start from the beginning."""
+
 
 class ConsoleRecorder(SilentRecorder):
     """What an agent that runs alone does: prints a line per evaluation and writes TensorBoard events."""
@@ -91,6 +105,7 @@ class ConsoleRecorder(SilentRecorder):
         super().__init__()
         from torch.utils.tensorboard import SummaryWriter  # costs a second at import, which workers need not pay
 
+        self.folder, self.args = folder, args
         self.writer = SummaryWriter(str(folder))
         table = "\n".join(f"|{name}|{value}|" for name, value in vars(args).items())
         self.writer.add_text("hyperparameters", f"|param|value|\n|-|-|\n{table}")
@@ -113,9 +128,39 @@ class ConsoleRecorder(SilentRecorder):
             flush=True,
         )
 
-    def close(self) -> None:
-        """Flush and close the event file."""
+    def checkpoint(self, state: Any) -> None:
+        """Keep the state in the folder of the events."""
+        seconds = {name: self.clock.seconds[name] for name in PHASES}
+        save(self.folder / FILE, state, {"settings": settings_hash(self.args), "seconds": seconds})
+
+    def resume(self, state: Any) -> None:
+        """Go on from the folder's checkpoint if it is of these settings, and say so."""
+        path = self.folder / FILE
+        if not path.exists():
+            return
+        try:
+            content = load(path, state)
+            seconds = self._seconds_of(content)
+            restore(state, content)
+        except CheckpointError as error:
+            print(f"starting over: {error}", file=sys.stderr)
+            return
+        for name in PHASES:
+            self.clock.seconds[name] += seconds[name]
         self.writer.close()
+        self.writer = type(self.writer)(str(self.folder), purge_step=state.round * self.args.batch_size + 1)
+        print(f"going on after round {state.round}/{self.args.rounds}", flush=True)
+
+    def _seconds_of(self, content: dict[str, Any]) -> dict[Phase, float]:
+        extra = content.get("extra")
+        if not isinstance(extra, dict) or extra.get("settings") != settings_hash(self.args):
+            raise CheckpointError(f"{self.folder / FILE} was made with other settings")
+        return read_seconds(extra.get("seconds"))
+
+    def close(self) -> None:
+        """Flush and close the event file; the run is complete and its checkpoint goes."""
+        self.writer.close()
+        (self.folder / FILE).unlink(missing_ok=True)
 
 
 def mean_losses(sums: torch.Tensor, steps: int, names: tuple[str, ...], number: int) -> dict[str, float]:

@@ -15,6 +15,11 @@ def seed_sequences(seed: int) -> dict[Stream, np.random.SeedSequence]:
     return dict(zip(STREAMS, children, strict=True))
 
 
+def at_round(sequence: np.random.SeedSequence, round: int) -> np.random.SeedSequence:
+    """A sequence of its own for that round, the same however often others were spawned before."""
+    return np.random.SeedSequence(sequence.entropy, spawn_key=(*sequence.spawn_key, round))
+
+
 def generator(sequence: np.random.SeedSequence, device: torch.device | str = "cpu") -> torch.Generator:
     """A torch generator on `device`, seeded from the sequence."""
     return torch.Generator(device).manual_seed(int(sequence.generate_state(1, np.uint64)[0] >> 1))

@@ -14,6 +14,7 @@ from filters.errors import FilterError, TrainingError, UsageError
 from filters.registry import make
 from harness.provenance import provenance, source_of, text_hash
 from harness.record import RunRecorder
+from harness.resume import Checkpoints, can_go_on, clear_leftovers, run_key
 from harness.store import SCHEMA, cell_dir, status, write_json
 from harness.tasks import Task
 
@@ -101,7 +102,7 @@ def is_complete(cell: Cell) -> bool:
 
 
 def run_cell(cell: Cell, progress: Callable[[int, int], None]) -> str | None:
-    """Run a cell from its start and leave its directory complete or failed.
+    """Run a cell, from its checkpoint if it has one, and leave its directory complete or failed.
 
     Args:
         cell: what to run.
@@ -110,11 +111,15 @@ def run_cell(cell: Cell, progress: Callable[[int, int], None]) -> str | None:
     Returns:
         None, or the sentence that says why it failed.
     """
-    if cell.path.exists():
-        shutil.rmtree(cell.path)
-    cell.path.mkdir(parents=True)
-    write_json(cell.path / "config.json", describe(cell))
-    recorder = RunRecorder(cell.path, progress)
+    config = describe(cell)
+    if can_go_on(cell.path, config):
+        clear_leftovers(cell.path)
+    else:
+        if cell.path.exists():
+            shutil.rmtree(cell.path)
+        cell.path.mkdir(parents=True)
+        write_json(cell.path / "config.json", config)
+    recorder = RunRecorder(cell.path, progress, open_checkpoints(cell, config))
     try:
         args = replace(cell.task.args, seed=cell.seed, device=cell.device)
         filter = make_filter(cell)
@@ -127,6 +132,14 @@ def run_cell(cell: Cell, progress: Callable[[int, int], None]) -> str | None:
         recorder.close()
         return record_failure(cell, error, recorder.rounds_done)
     return None
+
+
+def open_checkpoints(cell: Cell, config: dict[str, Any]) -> Checkpoints | None:
+    """The cell's checkpoint, or None if its settings ask for none."""
+    if not cell.task.args.checkpoint_every:
+        return None
+    logs = [cell.path / name for name in ("evals.jsonl", "rounds.jsonl")]
+    return Checkpoints(cell.path, logs, run_key(config, make_filter(cell)), cell.device)
 
 
 def record_failure(cell: Cell, error: Exception, round: int | None) -> str:

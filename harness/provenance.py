@@ -19,11 +19,23 @@ def provenance(device: str, *, jobs: int) -> dict[str, Any]:
     return {
         "code": code_version(),
         "python": platform.python_version(),
-        "packages": {name: found for name in PACKAGES if (found := package_version(name))},
+        "packages": packages(),
+        **hardware(device),
+        "jobs": jobs,
+    }
+
+
+def packages() -> dict[str, str]:
+    """The installed versions of PACKAGES."""
+    return {name: found for name in PACKAGES if (found := package_version(name))}
+
+
+def hardware(device: str) -> dict[str, Any]:
+    """What computes, as far as it can change a result."""
+    return {
         "platform": {"system": platform.system(), "machine": platform.machine(), "cpu": cpu_model()},
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
-        "jobs": jobs,
     }
 
 

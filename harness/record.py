@@ -12,6 +12,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from algos.clock import PHASES, Clock, Phase
 from algos.recorder import Round
+from harness.resume import Checkpoints
 from harness.store import SCHEMA, write_json
 
 Progress = Callable[[int, int], None]
@@ -22,21 +23,25 @@ class RunRecorder:
     """Writes a line per evaluation and per round, TensorBoard events, and at the very end `run.json`.
 
     Args:
-        folder: the cell's folder, empty but for its config.
+        folder: the cell's folder, empty but for its config unless the run goes on from a checkpoint.
         progress: told after every round.
+        checkpoints: where to keep the run's state; None for a run without.
 
     Raises:
         OSError: if the folder can't be written to.
     """
 
-    def __init__(self, folder: Path, progress: Progress) -> None:
+    def __init__(self, folder: Path, progress: Progress, checkpoints: Checkpoints | None = None) -> None:
         self.clock = Clock()
         self._folder = folder
         self._progress = progress
         self._booked: dict[Phase, float] = dict.fromkeys(PHASES, 0.0)
-        self._evals = (folder / "evals.jsonl").open("w", encoding="utf-8")
-        self._rounds = (folder / "rounds.jsonl").open("w", encoding="utf-8")
-        self._writer = SummaryWriter(str(folder))
+        self._checkpoints = checkpoints
+        # Appending, so that a write after the logs were cut back for going on lands at their new end.
+        self._evals = (folder / "evals.jsonl").open("a", encoding="utf-8")
+        self._rounds = (folder / "rounds.jsonl").open("a", encoding="utf-8")
+        self._writer: SummaryWriter | None = None
+        self._resumed = False
         self.rounds_done = 0
         self._compiled = False
 
@@ -48,7 +53,7 @@ class RunRecorder:
         """Write the checkpoint's episodes and the training seconds so far."""
         line = {"round": report.number + 1, "step": report.step, "seconds": self.clock.training_seconds}
         _write_line(self._evals, line | {"returns": returns.tolist(), "lengths": lengths.tolist()})
-        self._writer.add_scalar("evaluation/mean_return", float(returns.mean()), report.step)
+        self._scalar("evaluation/mean_return", float(returns.mean()), report.step)
 
     def round(self, report: Round) -> None:
         """Write what the round did and how long each phase of it took."""
@@ -59,9 +64,27 @@ class RunRecorder:
         line |= {"unscorable": report.selection.unscorable}
         _write_line(self._rounds, line | report.losses | {"train_return": report.train_return, "seconds": spent})
         for tag, value in report.scalars.items():
-            self._writer.add_scalar(tag, value, report.step)
+            self._scalar(tag, value, report.step)
         self.rounds_done = report.number + 1
         self._progress(self.rounds_done, report.rounds)
+
+    def _scalar(self, tag: str, value: float, step: int) -> None:
+        if self._writer is None:
+            # What was written after the checkpoint happens again from this step on, and goes from the plots.
+            self._writer = SummaryWriter(str(self._folder), purge_step=step if self._resumed else None)
+        self._writer.add_scalar(tag, value, step)
+
+    def checkpoint(self, state: Any) -> None:
+        """Keep the state between two rounds; raises OSError if the disk does not take it."""
+        if self._checkpoints:
+            self._checkpoints.save(state, self.clock)
+
+    def resume(self, state: Any) -> None:
+        """Go on from the cell's checkpoint if there is one that fits, else start over."""
+        if self._checkpoints and self._checkpoints.restore(state, self.clock):
+            self._resumed = True
+            self._booked = dict(self.clock.seconds)
+            self.rounds_done = state.round
 
     def finish(self, provenance: dict[str, Any], *, filter_source: str | None = None) -> None:
         """Make everything durable, then write `run.json`: from now on the cell is complete.
@@ -74,7 +97,11 @@ class RunRecorder:
         seconds = {phase: self.clock.seconds[phase] for phase in PHASES}
         run = {"schema": SCHEMA, "status": "complete", "seconds": seconds, "filter_source": filter_source}
         run |= {"compiled": self._compiled, "provenance": provenance}
+        if self._checkpoints and len(self._checkpoints.stretches) > 1:
+            run["stretches"] = self._checkpoints.stretches
         write_json(self._folder / "run.json", run)
+        if self._checkpoints:
+            self._checkpoints.remove()
 
     def close(self) -> None:
         """Flush and close all files."""
@@ -83,7 +110,8 @@ class RunRecorder:
                 file.flush()
                 os.fsync(file.fileno())
                 file.close()
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 def _write_line(file: TextIO, line: dict[str, Any]) -> None:

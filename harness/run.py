@@ -57,6 +57,9 @@ class Args:
     """evaluate as the papers do: 1,000 episodes (100 where episodes are slow) after every round"""
     apply: Literal["filter", "repack", "mask"] = "filter"
     """how dropped records leave the minibatches: as each filter says, or one way for all"""
+    checkpoint_every: int = 0
+    """rounds between checkpoints from which an interrupted cell goes on; 0: none. Environments start new episodes
+    at each, which decides the result: let several episodes fit in between"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto takes, per task, the device on which a short round was faster; cuda means cuda"""
     compile: Compile = "auto"
@@ -134,6 +137,8 @@ def pick_tasks(args: Args) -> list[Task]:
     """The tasks of the command line, none twice, on its backend and with its evaluation protocol."""
     if args.eval_episodes < 0 or args.eval_every < 0:
         raise UsageError("--eval-episodes and --eval-every must be 0 or more")
+    if args.checkpoint_every < 0:
+        raise UsageError(f"--checkpoint-every must be 0 or more rounds, got {args.checkpoint_every}")
     if args.paper_eval and (args.eval_episodes or args.eval_every):
         raise UsageError("--paper-eval sets the evaluation protocol; leave out --eval-episodes and --eval-every")
     tasks = [find_task(name) for name in args.task] if args.task else find_suite(args.suite)
@@ -143,6 +148,7 @@ def pick_tasks(args: Args) -> list[Task]:
             eval_episodes=task.paper_episodes if args.paper_eval else args.eval_episodes,
             eval_every=1 if args.paper_eval else args.eval_every,
             apply=None if args.apply == "filter" else args.apply,
+            checkpoint_every=args.checkpoint_every,
         )
         for task in dict.fromkeys(tasks)
     ]

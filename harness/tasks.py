@@ -76,7 +76,13 @@ class Task:
         return {"random": self.random, "solved": self.solved}
 
     def varied(
-        self, *, env_backend: Backend, eval_episodes: int = 0, eval_every: int = 0, apply: Apply | None = None
+        self,
+        *,
+        env_backend: Backend,
+        eval_episodes: int = 0,
+        eval_every: int = 0,
+        apply: Apply | None = None,
+        checkpoint_every: int = 0,
     ) -> "Task":
         """This task in other circumstances; what differs becomes part of its id.
 
@@ -85,6 +91,7 @@ class Task:
             eval_episodes: episodes an evaluation; 0 for the task's own.
             eval_every: rounds between evaluations; 0 for the task's own.
             apply: how selections are applied; None for each filter's own way.
+            checkpoint_every: rounds between checkpoints, where environments start anew; 0 for none.
         """
         args = self.args
         episodes, every = eval_episodes or args.eval_episodes, eval_every or args.eval_every
@@ -93,7 +100,10 @@ class Task:
             changes.append(f"eval-{episodes}-every-{every}")
         if apply is not None:
             changes.append(apply)
+        if checkpoint_every:
+            changes.append(f"checkpoint-{checkpoint_every}")
         args = replace(args, env_backend=env_backend, eval_episodes=episodes, eval_every=every)
+        args = replace(args, checkpoint_every=checkpoint_every)
         return replace(self, id="@".join([self.id, *changes]), args=args, apply=apply)
 
 

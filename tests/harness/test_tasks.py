@@ -79,6 +79,8 @@ def test_a_variation_is_part_of_the_identity() -> None:
     assert fast != task
     masked = task.varied(env_backend="gymnasium", apply="mask")
     assert (masked.id, masked.apply) == ("LunarLander/v2@mask", "mask")
+    kept = task.varied(env_backend="gymnasium", checkpoint_every=20)
+    assert (kept.id, kept.args.checkpoint_every) == ("LunarLander/v2@checkpoint-20", 20)
 
 
 def test_references_lie_the_right_way_round() -> None:
