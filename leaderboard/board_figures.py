@@ -1,0 +1,125 @@
+"""What do the figures of an entry draw: curves with bands, worst and best episodes, profiles, kept fractions?
+
+Everything is plain numbers for JSON, rounded to four significant digits; K checkpoints, R rounds, L thresholds.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.store import CellRun
+from leaderboard.aggregates import performance_profile
+from leaderboard.board import BoardRow, EntrySummary, cells_of, final_scores
+from leaderboard.significance import paired_interval
+
+Array = NDArray[np.float64]
+Json = dict[str, Any]
+
+EXTREMES = 20
+"""episodes at each end of a seed's last evaluation, as Jia et al., arXiv 2609.35072, show them"""
+POINTS = 120
+"""points of a line at most; more than a figure can show only make the page heavier"""
+TAUS = np.round(np.linspace(0.0, 1.0, 41), 4)
+"""thresholds of the performance profiles; fixed, so that no entry moves them for another"""
+DIGITS = 4
+
+
+def figure_data(summary: EntrySummary) -> Json:
+    """All series of an entry by filter and task, keyed as the script of the site reads them."""
+    return {
+        "key": summary.entry.key,
+        "name": summary.entry.name,
+        "tasks": list(summary.tasks),
+        "taus": TAUS.tolist(),
+        "rows": [_row(summary, row) for row in summary.rows],
+    }
+
+
+def learning_curve(cells: Sequence[CellRun]) -> Json:
+    """Mean return of the seeds at each checkpoint with 95 % t limits: lists [K'] with K' <= POINTS.
+
+    Args:
+        cells: the seeds of one filter on one task, with the same checkpoints.
+    """
+    curves = np.stack([cell.curve for cell in cells])  # [S, K]
+    chosen = _thin(curves.shape[1])
+    bands = [paired_interval(curves[:, k]) for k in chosen]
+    seconds = np.stack([cell.seconds for cell in cells]).mean(axis=0)
+    return {
+        "steps": cells[0].steps[chosen].tolist(),
+        "seconds": numbers(seconds[chosen]),
+        "mean": numbers([band.mean for band in bands]),
+        "low": numbers([band.low for band in bands]),
+        "high": numbers([band.high for band in bands]),
+    }
+
+
+def extremes(cells: Sequence[CellRun]) -> Json:
+    """The worst and the best episodes of each seed's last checkpoint, pooled over the seeds.
+
+    20 at each end of every seed, or half of its episodes if it has fewer than 40.
+
+    Source: Jia et al., arXiv 2609.35072.
+    """
+    ordered = [np.sort(cell.returns[-1]) for cell in cells]
+    ends = [min(EXTREMES, max(1, len(episodes) // 2)) for episodes in ordered]
+    pairs = list(zip(ordered, ends, strict=True))
+    return {
+        "each": min(ends),
+        "worst": numbers(np.concatenate([episodes[:end] for episodes, end in pairs])),
+        "best": numbers(np.concatenate([episodes[-end:] for episodes, end in pairs])),
+    }
+
+
+def kept_curve(cells: Sequence[CellRun]) -> Json:
+    """Kept share per round, mean over the seeds; long runs as means over equal stretches of rounds."""
+    rounds = min(len(cell.kept) for cell in cells)
+    mean = np.stack([cell.kept[:rounds] for cell in cells]).mean(axis=0)  # [R]
+    stretches = np.array_split(np.arange(rounds), min(rounds, POINTS))
+    return {
+        "round": [int(stretch[-1]) + 1 for stretch in stretches],
+        "kept": numbers([mean[stretch].mean() for stretch in stretches]),
+    }
+
+
+def profile(summary: EntrySummary, spec: str) -> Json | None:
+    """The performance profile of a filter over all tasks; None if its tasks have different numbers of seeds."""
+    scores = final_scores(summary.entry.cells, spec, summary.tasks)
+    if scores is None:
+        return None
+    drawn = performance_profile(scores, TAUS)
+    return {"fraction": numbers(drawn.fraction), "low": numbers(drawn.low), "high": numbers(drawn.high)}
+
+
+def numbers(values: Sequence[float] | Array) -> list[float | int | None]:
+    """Rounded for JSON: whole numbers without a point, and what is not finite as null."""
+    return [_round(float(value)) for value in values]
+
+
+def _round(value: float) -> float | int | None:
+    if not math.isfinite(value):
+        return None
+    rounded = float(f"{value:.{DIGITS}g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def _row(summary: EntrySummary, row: BoardRow) -> Json:
+    groups = {task.task: cells_of(summary.entry.cells, row.spec, task.task) for task in row.tasks}
+    return {
+        "id": row.row_id,
+        "spec": row.spec,
+        "baseline": row.is_baseline,
+        "profile": profile(summary, row.spec),
+        "tasks": {
+            task: {"curve": learning_curve(cells), "ends": extremes(cells), "kept": kept_curve(cells)}
+            for task, cells in groups.items()
+        },
+    }
+
+
+def _thin(points: int) -> NDArray[np.int64]:
+    """At most POINTS of the indices 0..points − 1, evenly spread, both ends included."""
+    return np.unique(np.linspace(0, points - 1, min(points, POINTS)).round().astype(np.int64))

@@ -1,0 +1,106 @@
+"""What does the leaderboard say now? `python -m leaderboard.build` makes LEADERBOARD.md and the static site."""
+
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from filters.errors import UsageError, run_command
+from leaderboard.board import EntrySummary, Ranking, rankings, summarise
+from leaderboard.board_markdown import leaderboard_markdown
+from leaderboard.board_pages import GENERATOR, site_files
+from leaderboard.submission import read_entries
+
+
+@dataclass(frozen=True)
+class Args:
+    """Make LEADERBOARD.md and the static site from the accepted submissions."""
+
+    submissions: Path = Path("leaderboard/submissions")
+    """the folder that holds a JSON file for each entry"""
+    out: Path = Path("site")
+    """the folder of the site; what an earlier build left there is replaced"""
+    markdown: Path = Path("LEADERBOARD.md")
+    """where the tables for reading on a forge go"""
+
+
+def build(submissions: Path, *, out: Path, markdown: Path) -> tuple[Ranking, ...]:
+    """Compute the board and write it.
+
+    Args:
+        submissions: the folder of the entries.
+        out: the folder of the site, new, empty or an earlier build's.
+        markdown: the Markdown file.
+
+    Raises:
+        UsageError: if an entry is damaged, `out` holds something else, or a folder can't be written to.
+    """
+    _refuse_foreign(out)
+    board = rankings(summarise(entry) for entry in read_entries(submissions))
+    try:
+        _write_site(out, board)
+        markdown.parent.mkdir(parents=True, exist_ok=True)
+        markdown.write_text(leaderboard_markdown(board), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(f"the board can't be written ({error}); choose other places with --out and --markdown") from error
+    return board
+
+
+def _refuse_foreign(out: Path) -> None:
+    """A site is replaced as a whole, so nothing but a site may stand in its place."""
+    index = out / "index.html"
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise UsageError(f"{out} is no folder; choose another one with --out")
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not index.is_file() or GENERATOR not in index.read_text(encoding="utf-8", errors="replace"):
+        raise UsageError(f"{out} holds something else than a site of this command; choose another folder with --out")
+
+
+def _write_site(out: Path, board: tuple[Ranking, ...]) -> None:
+    """Write next to `out`, then swap: a build that fails leaves the earlier site as it was."""
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.absolute().parent))
+    try:
+        for name, content in site_files(board):
+            file = fresh / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(content, encoding="utf-8", newline="\n")
+        fresh.chmod(0o777 & ~_umask())
+        if out.exists():
+            shutil.rmtree(out)
+        os.replace(fresh, out)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _umask() -> int:
+    """A temporary folder is for its owner alone; a site is for everyone that new files are for."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _summary(board: tuple[Ranking, ...]) -> list[EntrySummary]:
+    return [entry for ranking in board for entry in ranking.entries]
+
+
+def main() -> int:
+    """The command; returns the exit code."""
+    args = tyro.cli(Args, prog="python -m leaderboard.build")
+    board = build(args.submissions, out=args.out, markdown=args.markdown)
+    entries = sum(len(ranking.entries) for ranking in board)
+    print(f"{args.markdown} and {args.out / 'index.html'} show {entries} entries in {len(board)} suites")
+    for ranking in board:
+        for entry in ranking.entries:
+            for problem in entry.problems:
+                print(f"warning: {entry.entry.key}: {problem}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
