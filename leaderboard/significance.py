@@ -1,7 +1,8 @@
 """Is a difference between paired runs more than chance, and what could so few pairs have shown at all?"""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,14 @@ Array = NDArray[np.float64]
 ALPHA = 0.05
 POWER = 0.8
 DRAWS = 100_000
+CHUNK = 2_000_000
+"""sums that are held at once while many comparisons are tested"""
+ROUNDING = 1e-13
+"""two sums of the same differences are equal if they are this close, as a share of the sum of their sizes"""
 
 
 class Interval(NamedTuple):
-    """A mean and its confidence limits, in the unit of the differences."""
+    """A mean (also of ranks or of the middle half) and its confidence limits, in the unit of what was averaged."""
 
     mean: float
     low: float
@@ -72,21 +77,37 @@ def sign_flip(differences: Array, *, draws: int = DRAWS, seed: int = 0) -> SignF
     Source: Phipson & Smyth 2010 for the (b + 1) / (B + 1).
     """
     values = _pairs(differences)
-    exact = 2 ** len(values) <= draws
-    smallest = 2.0 ** (1 - len(values)) if exact else 1 / (draws + 1)
-    if len(values) == 1:  # SciPy wants two; + and − have the same size
-        return SignFlip(p=1.0, smallest_p=1.0, exact=True)
-    test = stats.permutation_test(
-        (values,),
-        _size_of_mean,
-        permutation_type="samples",  # of one sample: flips signs
-        vectorized=True,
-        n_resamples=draws,
-        batch=10_000,  # bounds the memory of many pairs
-        alternative="greater",
-        rng=seed,
-    )
-    return SignFlip(p=float(test.pvalue), smallest_p=smallest, exact=exact)
+    p = float(sign_flips(values[None], draws=draws, seed=seed)[0])
+    return SignFlip(p, smallest_p(len(values), draws=draws), exact=2 ** len(values) <= draws)
+
+
+def sign_flips(differences: Array, *, draws: int = DRAWS, seed: int = 0) -> Array:
+    """The p of `sign_flip` for many comparisons at once, all with the same sign patterns.
+
+    Args:
+        differences: [C, m], m pairs of each of C comparisons.
+        draws: random patterns, B.
+        seed: of those patterns.
+
+    Returns:
+        [C].
+
+    Raises:
+        ValueError: if there is no pair or a difference is not finite.
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    if values.ndim != 2 or not values.shape[1] or not np.isfinite(values).all():
+        raise ValueError("paired differences must be a non-empty table of finite numbers, a row a comparison")
+    patterns = _sign_patterns(values.shape[1], draws, seed)
+    rows = max(1, CHUNK // len(patterns))
+    counts = [_as_extreme(values[start : start + rows], patterns) for start in range(0, len(values), rows)]
+    unseen = 0 if 2 ** values.shape[1] <= draws else 1  # the pattern of the data itself is not among random ones
+    return np.asarray((np.concatenate([*counts, np.empty(0)]) + unseen) / (len(patterns) + unseen))
+
+
+def smallest_p(pairs: int, *, draws: int = DRAWS) -> float:
+    """The smallest p that `sign_flip` can give: 2 / 2^m if all patterns are counted, else 1 / (draws + 1)."""
+    return 2.0 ** (1 - pairs) if 2**pairs <= draws else 1 / (draws + 1)
 
 
 def holm(p: Array) -> Array:
@@ -139,8 +160,29 @@ def detectable_effect(pairs: int) -> float:
     return float(optimize.brentq(missing_power, 1e-6, 20.0))
 
 
-def _size_of_mean(values: Array, axis: int) -> Any:
-    return np.abs(values.mean(axis=axis))
+@lru_cache(maxsize=4)
+def _sign_patterns(pairs: int, draws: int, seed: int) -> Array:
+    """[B, m] of ±1, the patterns that SciPy's permutation test tries: of ones, with the sample as its own statistic."""
+    if pairs == 1:  # SciPy wants two
+        return np.array([[1.0], [-1.0]])
+    test = stats.permutation_test(
+        (np.ones(pairs),),
+        lambda signs, axis: signs,
+        permutation_type="samples",  # of one sample: flips signs
+        vectorized=True,
+        n_resamples=draws,
+        batch=10_000,  # bounds the memory of many pairs
+        alternative="greater",
+        rng=seed,
+    )
+    return np.asarray(test.null_distribution, dtype=np.float64)
+
+
+def _as_extreme(values: Array, patterns: Array) -> Array:
+    """How many patterns [B, m] bring the sum of each row of [C, m] at least as far from 0 as it is: [C]."""
+    sums = np.abs(values @ patterns.T)  # [C, B]
+    slack = ROUNDING * np.abs(values).sum(axis=1)  # a sum in another order must stay a tie
+    return np.asarray((sums >= (np.abs(values.sum(axis=1)) - slack)[:, None]).sum(axis=1), dtype=np.float64)
 
 
 def _pairs(differences: Array) -> Array:
