@@ -14,7 +14,7 @@ import math
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, unquote
@@ -59,6 +59,10 @@ class CellRun:
     """seconds of the whole run, by phase"""
     references: dict[str, float]
     """the task's fixed returns of a `random` and of a `solved` policy"""
+    lengths: tuple[NDArray[np.int64], ...] = ()
+    """K arrays [E]: the steps of every evaluation episode"""
+    provenance: Json = field(default_factory=dict)
+    """code, packages and hardware, as in run.json"""
 
     @property
     def curve(self) -> NDArray[np.float64]:
@@ -131,7 +135,7 @@ def read_cell(path: Path) -> CellRun:
     """
     if status(path) != "complete":
         raise UsageError(f"{path} holds no complete run: {UNFINISHED}")
-    _read_object(path / "run.json")
+    run = _read_object(path / "run.json")
     config = _read_config(path)
     evals, rounds = path / "evals.jsonl", path / "rounds.jsonl"
     checkpoints, log = _read_lines(evals), _read_lines(rounds)
@@ -150,6 +154,8 @@ def read_cell(path: Path) -> CellRun:
         skipped_rounds=sum(_field(line, "skipped", bool, rounds) for line in log),
         phase_seconds=_totals([_field(line, "seconds", dict, rounds) for line in log], rounds),
         references={name: _number(references, name, path / "config.json") for name in ("random", "solved")},
+        lengths=tuple(_lengths(line, evals) for line in checkpoints),
+        provenance=_field(run, "provenance", dict, path / "run.json"),
     )
 
 
@@ -270,6 +276,13 @@ def _episodes(line: Json, file: Path) -> NDArray[np.float64]:
     if not episodes:
         raise _damaged(file, "has a checkpoint without an episode")
     return np.array(episodes)
+
+
+def _lengths(line: Json, file: Path) -> NDArray[np.int64]:
+    lengths = _field(line, "lengths", list, file)
+    if len(lengths) != len(line["returns"]):
+        raise _damaged(file, "has a checkpoint with more returns than lengths, or fewer")
+    return np.array([_field({"lengths": length}, "lengths", int, file) for length in lengths], dtype=np.int64)
 
 
 def _axis(steps: list[int], file: Path) -> NDArray[np.int64]:
