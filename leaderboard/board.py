@@ -208,7 +208,7 @@ def final_scores(cells: Sequence[CellRun], spec: str, tasks: Sequence[str]) -> A
 
 
 def _final_score(cell: CellRun) -> float:
-    last = cell.curve[-1:]
+    last = cell.returns[-1].mean(keepdims=True)
     return float(metrics.normalise(last, random=cell.references["random"], solved=cell.references["solved"])[0])
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from harness.store import CellRun
 from leaderboard.aggregates import performance_profile
 from leaderboard.board import BoardRow, EntrySummary, cells_of, final_scores
-from leaderboard.significance import paired_interval
 
 Array = NDArray[np.float64]
 Json = dict[str, Any]
@@ -24,6 +24,8 @@ POINTS = 120
 """points of a line at most; more than a figure can show only make the page heavier"""
 TAUS = np.round(np.linspace(0.0, 1.0, 41), 4)
 """thresholds of the performance profiles; fixed, so that no entry moves them for another"""
+PROFILE_DRAWS = 1_000
+"""resamples behind the band of a profile, which is only looked at"""
 DIGITS = 4
 
 
@@ -46,14 +48,14 @@ def learning_curve(cells: Sequence[CellRun]) -> Json:
     """
     curves = np.stack([cell.curve for cell in cells])  # [S, K]
     chosen = _thin(curves.shape[1])
-    bands = [paired_interval(curves[:, k]) for k in chosen]
     seconds = np.stack([cell.seconds for cell in cells]).mean(axis=0)
+    mean, half = curves.mean(axis=0), _half_width(curves)
     return {
         "steps": cells[0].steps[chosen].tolist(),
         "seconds": numbers(seconds[chosen]),
-        "mean": numbers([band.mean for band in bands]),
-        "low": numbers([band.low for band in bands]),
-        "high": numbers([band.high for band in bands]),
+        "mean": numbers(mean[chosen]),
+        "low": numbers((mean - half)[chosen]),
+        "high": numbers((mean + half)[chosen]),
     }
 
 
@@ -90,13 +92,21 @@ def profile(summary: EntrySummary, spec: str) -> Json | None:
     scores = final_scores(summary.entry.cells, spec, summary.tasks)
     if scores is None:
         return None
-    drawn = performance_profile(scores, TAUS)
+    drawn = performance_profile(scores, TAUS, draws=PROFILE_DRAWS)
     return {"fraction": numbers(drawn.fraction), "low": numbers(drawn.low), "high": numbers(drawn.high)}
 
 
 def numbers(values: Sequence[float] | Array) -> list[float | int | None]:
     """Rounded for JSON: whole numbers without a point, and what is not finite as null."""
     return [_round(float(value)) for value in values]
+
+
+def _half_width(curves: Array) -> Array:
+    """[S, K] -> [K]: t(0.975, S − 1) · SE, of each checkpoint by itself; NaN for one seed."""
+    count = len(curves)
+    if count == 1:
+        return np.full(curves.shape[1], np.nan)
+    return np.asarray(stats.t.ppf(0.975, count - 1) * curves.std(axis=0, ddof=1) / math.sqrt(count))
 
 
 def _round(value: float) -> float | int | None:

@@ -176,6 +176,7 @@ def _entry_context(summary: EntrySummary) -> dict[str, Any]:
         "chosen": {row.row_id for row in filters[:CHOSEN]},
         "points": [_point(row, row.spec) for row in filters],
         "provenance": list(_flat(entry.provenance)),
+        "rerun": list(_flat(entry.rerun or {})),
         "sources": [(spec, _source(source)) for spec, source in sorted(entry.filters.items())],
     }
 

@@ -10,21 +10,22 @@ from leaderboard.significance import Interval
 DASH = "–"
 MINUS = "−"
 
-_MARKDOWN = re.compile(r"[\\`*_\[\]<>|~&$@:]|(?<=www)\.")  # a colon, an @ and `www.` would become links
+_MARKDOWN = re.compile(r"[\\`*_\[\]<>|~&$@]|(?<=www)\.|:(?=/|[\w+-]+:)")
+"""what means something in GitHub's Markdown inside a line; `www.`, `:/` and @ make links, two colons a picture"""
 
 
 def number(value: float | None, *, digits: int = 3) -> str:
     """A number; a dash for None and NaN."""
     if value is None or not math.isfinite(value):
         return DASH
-    return f"{value:.{digits}f}".replace("-", MINUS)
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", MINUS)
 
 
 def signed(value: float | None, *, digits: int = 3) -> str:
     """A number with its sign."""
     if value is None or not math.isfinite(value):
         return DASH
-    return f"{value:+.{digits}f}".replace("-", MINUS)
+    return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", MINUS)  # + 0.0: no minus before a zero
 
 
 def limits(interval: Interval | None, *, digits: int = 3, sign: bool = True) -> str:

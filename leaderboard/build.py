@@ -4,16 +4,17 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 
 from filters.errors import UsageError, run_command
-from leaderboard.board import EntrySummary, Ranking, rankings, summarise
+from leaderboard.board import Ranking, rankings, summarise
 from leaderboard.board_markdown import leaderboard_markdown
 from leaderboard.board_pages import GENERATOR, site_files
-from leaderboard.submission import read_entries
+from leaderboard.submission import Entry, read_entries
 
 
 @dataclass(frozen=True)
@@ -28,19 +29,19 @@ class Args:
     """where the tables for reading on a forge go"""
 
 
-def build(submissions: Path, *, out: Path, markdown: Path) -> tuple[Ranking, ...]:
+def build(entries: Iterable[Entry], *, out: Path, markdown: Path) -> tuple[Ranking, ...]:
     """Compute the board and write it.
 
     Args:
-        submissions: the folder of the entries.
+        entries: what it shows.
         out: the folder of the site, new, empty or an earlier build's.
         markdown: the Markdown file.
 
     Raises:
-        UsageError: if an entry is damaged, `out` holds something else, or a folder can't be written to.
+        UsageError: if an entry can't be compared, `out` holds something else, or a folder can't be written to.
     """
     _refuse_foreign(out)
-    board = rankings(summarise(entry) for entry in read_entries(submissions))
+    board = rankings(summarise(entry) for entry in entries)
     try:
         _write_site(out, board)
         markdown.parent.mkdir(parents=True, exist_ok=True)
@@ -85,20 +86,15 @@ def _umask() -> int:
     return mask
 
 
-def _summary(board: tuple[Ranking, ...]) -> list[EntrySummary]:
-    return [entry for ranking in board for entry in ranking.entries]
-
-
 def main() -> int:
     """The command; returns the exit code."""
     args = tyro.cli(Args, prog="python -m leaderboard.build")
-    board = build(args.submissions, out=args.out, markdown=args.markdown)
+    board = build(read_entries(args.submissions), out=args.out, markdown=args.markdown)
     entries = sum(len(ranking.entries) for ranking in board)
     print(f"{args.markdown} and {args.out / 'index.html'} show {entries} entries in {len(board)} suites")
-    for ranking in board:
-        for entry in ranking.entries:
-            for problem in entry.problems:
-                print(f"warning: {entry.entry.key}: {problem}", file=sys.stderr)
+    for summary in (summary for ranking in board for summary in ranking.entries):
+        for problem in summary.problems:
+            print(f"warning: {summary.entry.key}: {problem}", file=sys.stderr)
     return 0
 
 

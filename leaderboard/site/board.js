@@ -118,7 +118,8 @@
       dash: DASHES[place % MOST],
       symbol: `${SYMBOLS[place % MOST]}-open`,
     }));
-    return [...series, ...baselines.filter((each) => each.row)];
+    const drawn = [...series, ...baselines.filter((each) => each.row)];
+    return drawn.map((each, place) => ({ ...each, letter: String.fromCharCode(65 + place) }));
   }
 
   function legend(section, series) {
@@ -126,7 +127,7 @@
     list.replaceChildren(
       ...series.map((each) => {
         const item = element("li");
-        item.append(sample(each), element("bdi", each.label));
+        item.append(element("span", each.letter, { class: "letter" }), sample(each), element("bdi", each.label));
         return item;
       }),
     );
@@ -149,7 +150,7 @@
 
   const FIGURES = {
     curves: { draw: drawCurves, x: "environment steps", y: "mean return" },
-    ends: { draw: drawEnds, x: "", y: "episode return" },
+    ends: { draw: drawEnds, x: "letter in the legend above", y: "episode return" },
     kept: { draw: drawKept, x: "round", y: "kept fraction" },
     profile: { draw: drawProfile, x: "normalised final return τ", y: "share of runs above τ" },
     scatter: { draw: drawScatter, x: "training time saved %", y: "environment steps saved %" },
@@ -162,7 +163,7 @@
 
   function lineTrace(series, x, y, extra = {}) {
     const line = { color: colour(series.colour), dash: series.dash, width: 2.5 };
-    const name = escaped(short(series.label));
+    const name = escaped(short(`${series.letter} ${series.label}`));
     return { type: "scatter", mode: "lines", x, y, name, line, hoverinfo: "x+y+name", ...extra };
   }
 
@@ -239,7 +240,7 @@
         violinmode: "overlay",
         xaxis: {
           tickvals: ends.map((_, place) => place),
-          ticktext: ends.map(({ each }) => escaped(short(each.label, 16))),
+          ticktext: ends.map(({ each }) => each.letter), // of the legend; names would not fit
           range: [-0.6, ends.length - 0.4],
         },
       },
