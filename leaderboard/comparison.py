@@ -2,30 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from filters.errors import UsageError
 from harness.store import CellFailure, CellRun
 from leaderboard import metrics
+from leaderboard.aggregates import iqm_interval, probability_of_improvement
+from leaderboard.pairing import Cell, cells_of, mismatch, missing_seeds, refuse_twins
 from leaderboard.significance import (
+    ALPHA,
     Interval,
     SignFlip,
     detectable_effect,
     effect_size,
     holm,
     paired_interval,
+    paired_t,
     sign_flip,
+    wilcoxon,
 )
 
 Array = NDArray[np.float64]
-
-Cell = CellRun | CellFailure
-
-OWN_KEYS = ("seed", "filter", "apply")
-"""names that `args` may repeat from above it in config.json; they differ between cells by design"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +37,12 @@ class Versus:
     """[S] normalised AUC of the filter minus the baseline's: the primary endpoint"""
     interval: Interval
     test: SignFlip
+    paired_t: float
+    """p of the paired t test, descriptive; NaN for one seed or without any spread"""
+    wilcoxon: float
+    """p of Wilcoxon's signed-rank test, descriptive; the smallest possible one is that of `test`"""
     effect: float
-    """d_z; NaN for one seed"""
+    """d_z; NaN for one seed or without any spread"""
     detectable: float
     """smallest d_z found with 80 % power; NaN for one seed"""
 
@@ -53,8 +55,10 @@ class Row:
     seeds: tuple[int, ...]
     final: Array
     """return at the last checkpoint, in the task's own unit"""
+    score: Array
+    """the same, normalised: 0 is a random policy, 1 a solved task"""
     auc: Array
-    """normalised: 0 is a random policy, 1 a solved task"""
+    """area under the normalised curve"""
     kept: Array
     """share of the records that the updates could use, mean over rounds"""
     filter_share: Array
@@ -87,6 +91,23 @@ class JointTest:
     """None if it was not computed"""
     p_holm: float
     """adjusted over the filters; one without a test counts as p = 1, so a broken run helps no other"""
+    effect: float
+    """d_z over all pairs; NaN without a test, for one pair or without any spread"""
+    detectable: float
+    """smallest d_z found with 80 % power if Holm asks the most (p <= 5 % / filters); NaN where no p is that small"""
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """One filter over all tasks, by its normalised scores at the last checkpoint."""
+
+    spec: str
+    scores: Array
+    """[S, M], tasks in the order of the comparison; empty if a task or a seed is missing"""
+    iqm: Interval | None
+    """interquartile mean; None if scores are missing"""
+    improvement: Interval | None
+    """probability that a run ends above one of the baseline; None for the baseline or if a comparison is missing"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +117,8 @@ class Comparison:
     baseline: str | None
     tasks: tuple[TaskComparison, ...]
     joint: tuple[JointTest, ...]
+    aggregates: tuple[Aggregate, ...]
+    """every filter, the baseline first; empty for a single task"""
 
     @property
     def whole(self) -> bool:
@@ -117,7 +140,7 @@ def compare(cells: Sequence[CellRun], failures: Sequence[CellFailure], *, baseli
     Raises:
         UsageError: if two cells have the same task, filter and seed.
     """
-    _refuse_twins(cells)
+    refuse_twins(cells)
     both: list[Cell] = [*cells, *failures]
     names = sorted({cell.task for cell in both})
     tasks = tuple(
@@ -129,18 +152,7 @@ def compare(cells: Sequence[CellRun], failures: Sequence[CellFailure], *, baseli
         )
         for name in names
     )
-    return Comparison(baseline, tasks, _joint(tasks, baseline))
-
-
-def _refuse_twins(cells: Sequence[CellRun]) -> None:
-    seen: dict[tuple[str, str, int], CellRun] = {}
-    for cell in cells:
-        twin = seen.setdefault((cell.task, cell.spec, cell.seed), cell)
-        if twin is not cell:
-            raise UsageError(
-                f"{twin.path} and {cell.path} are both {cell.spec} on {cell.task} with seed {cell.seed}; "
-                "report on a folder that holds only one of them"
-            )
+    return Comparison(baseline, tasks, _joint(tasks, baseline), _aggregates(tasks, baseline))
 
 
 def _compare_task(
@@ -155,72 +167,14 @@ def _compare_task(
     for spec in specs:
         versus = None
         if baseline in specs and spec != baseline:
-            problem = _missing_seeds(cells, failures, spec, baseline) or _mismatch(cells, spec, baseline)
+            problem = missing_seeds(cells, failures, spec, baseline) or mismatch(cells, spec, baseline)
             if problem:
                 problems.append(f"{spec} is not compared with {baseline}, because {problem}")
             else:
-                versus = _versus(_of(cells, spec), _of(cells, baseline))
-        rows.append(_row(spec, _of(cells, spec), versus))
+                versus = _versus(cells_of(cells, spec), cells_of(cells, baseline))
+        rows.append(_row(spec, cells_of(cells, spec), versus))
     ordered = sorted(failures, key=lambda failure: (specs.index(failure.spec), failure.seed))
     return TaskComparison(task, tuple(rows), tuple(ordered), tuple(problems))
-
-
-def _of(cells: Sequence[CellRun], spec: str | None) -> list[CellRun]:
-    return sorted((cell for cell in cells if cell.spec == spec), key=lambda cell: cell.seed)
-
-
-def _missing_seeds(cells: list[CellRun], failures: list[CellFailure], spec: str, baseline: str | None) -> str | None:
-    """Which of the two lacks which seeds; a seed that failed on both sides is missing on both."""
-    both: list[Cell] = [*cells, *failures]
-    expected = {cell.seed for cell in both if cell.spec in (spec, baseline)}
-    sentences = []
-    for side in (spec, baseline):
-        missing = sorted(expected - {cell.seed for cell in cells if cell.spec == side})
-        if missing:
-            plural, verb = ("s", "are") if len(missing) > 1 else ("", "is")
-            sentences.append(f"seed{plural} {', '.join(map(str, missing))} {verb} missing for {side}")
-    return " and ".join(sentences) or None
-
-
-def _mismatch(cells: list[CellRun], spec: str, baseline: str | None) -> str | None:
-    """What differs between cells that must be alike in everything but filter and seed."""
-    ours, theirs = _of(cells, spec), _of(cells, baseline)
-    for group in (ours, theirs):
-        for cell in group:
-            difference = _differing(group[0], cell, ("filter_class", "filter_fields", "apply"))
-            if difference:
-                return f"{cell.spec} has {difference} between seeds {group[0].seed} and {cell.seed}"
-    for cell in [*theirs, *ours]:
-        difference = _differing(theirs[0], cell, ("agent", "device", "args", "references"))
-        if difference is None and not np.array_equal(theirs[0].steps, cell.steps):
-            difference = f"different checkpoints ({_axis(theirs[0])} against {_axis(cell)})"
-        if difference:
-            return (
-                f"the runs have {difference}: {baseline} with seed {theirs[0].seed} "
-                f"against {cell.spec} with seed {cell.seed}"
-            )
-    return None
-
-
-def _differing(a: CellRun, b: CellRun, keys: tuple[str, ...]) -> str | None:
-    """The first setting that differs, with both values."""
-    for key in keys:
-        left, right = _flat(key, a.config[key]), _flat(key, b.config[key])
-        for name in sorted(left.keys() | right.keys()):
-            if left.get(name) != right.get(name):
-                return f"different {name} ({left.get(name)} against {right.get(name)})"
-    return None
-
-
-def _flat(key: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        return {key: value}
-    own = OWN_KEYS if key == "args" else ()
-    return {f"{key}.{name}": entry for name, entry in value.items() if name not in own}
-
-
-def _axis(cell: CellRun) -> str:
-    return f"{len(cell.steps)} up to step {cell.steps[-1]:,}"
 
 
 def _row(spec: str, cells: list[CellRun], versus: Versus | None) -> Row:
@@ -229,6 +183,7 @@ def _row(spec: str, cells: list[CellRun], versus: Versus | None) -> Row:
         spec=spec,
         seeds=tuple(cell.seed for cell in cells),
         final=np.array([cell.curve[-1] for cell in cells]),
+        score=np.array([_scores(cell)[-1] for cell in cells]),
         auc=np.array([_auc(cell) for cell in cells]),
         kept=np.array([cell.kept.mean() for cell in cells]),
         filter_share=np.array(shares),
@@ -236,9 +191,12 @@ def _row(spec: str, cells: list[CellRun], versus: Versus | None) -> Row:
     )
 
 
+def _scores(cell: CellRun) -> Array:
+    return metrics.normalise(cell.curve, random=cell.references["random"], solved=cell.references["solved"])
+
+
 def _auc(cell: CellRun) -> float:
-    scores = metrics.normalise(cell.curve, random=cell.references["random"], solved=cell.references["solved"])
-    return float(metrics.auc(scores[None], cell.steps.astype(np.float64))[0])
+    return float(metrics.auc(_scores(cell)[None], cell.steps.astype(np.float64))[0])
 
 
 def _versus(ours: list[CellRun], theirs: list[CellRun]) -> Versus:
@@ -255,6 +213,8 @@ def _versus(ours: list[CellRun], theirs: list[CellRun]) -> Versus:
         differences=differences,
         interval=paired_interval(differences),
         test=sign_flip(differences),
+        paired_t=paired_t(differences),
+        wilcoxon=wilcoxon(differences),
         effect=effect_size(differences),
         detectable=detectable_effect(len(differences)),
     )
@@ -269,11 +229,52 @@ def _joint(tasks: tuple[TaskComparison, ...], baseline: str | None) -> tuple[Joi
     tests = [sign_flip(differences) if differences.size else None for differences in pooled]
     adjusted = holm(np.array([test.p if test else 1.0 for test in tests]))
     return tuple(
-        JointTest(spec, sum(row.spec == spec for row in rows), differences, test, float(p))
+        JointTest(
+            spec,
+            sum(row.spec == spec for row in rows),
+            differences,
+            test,
+            float(p),
+            effect_size(differences) if test else float("nan"),
+            _detectable(test, len(differences), len(specs)),
+        )
         for spec, differences, test, p in zip(specs, pooled, tests, adjusted, strict=True)
     )
+
+
+def _detectable(test: SignFlip | None, pairs: int, filters: int) -> float:
+    if test is None or filters * test.smallest_p > ALPHA:
+        return float("nan")
+    return detectable_effect(pairs, level=ALPHA / filters)
 
 
 def _pool(rows: list[Row]) -> Array:
     parts = [row.versus.differences for row in rows if row.versus is not None]
     return np.concatenate(parts) if len(parts) == len(rows) else np.empty(0)
+
+
+def _aggregates(tasks: tuple[TaskComparison, ...], baseline: str | None) -> tuple[Aggregate, ...]:
+    if len(tasks) < 2:
+        return ()
+    specs = sorted({row.spec for task in tasks for row in task.rows}, key=lambda spec: (spec != baseline, spec))
+    rows = {spec: [row for task in tasks for row in task.rows if row.spec == spec] for spec in specs}
+    tables = {spec: _by_task(rows[spec], len(tasks)) for spec in specs}
+    return tuple(
+        Aggregate(
+            spec,
+            tables[spec],
+            iqm_interval(tables[spec]) if tables[spec].size else None,
+            # a row with a comparison has the baseline's seeds
+            probability_of_improvement(tables[spec], tables[str(baseline)])
+            if tables[spec].size and all(row.versus for row in rows[spec])
+            else None,
+        )
+        for spec in specs
+    )
+
+
+def _by_task(rows: list[Row], tasks: int) -> Array:
+    """Final scores [S, M]; empty if a task is missing or the seeds are not the same on all of them."""
+    if len(rows) < tasks or not rows[0].seeds or len({row.seeds for row in rows}) > 1:
+        return np.empty((0, tasks))
+    return np.stack([row.score for row in rows], axis=1)

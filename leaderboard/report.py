@@ -14,7 +14,7 @@ from rich.text import Text
 from filters.errors import UsageError, run_command
 from harness.store import CellFailure, CellRun, find_cells, read_cell, read_failure, status
 from leaderboard.comparison import Comparison, compare
-from leaderboard.tables import LEGEND, Sheet, joint_sheet, task_sheets
+from leaderboard.tables import Sheet, legend, suite_sheets, task_sheets
 
 WIDTH = 100
 """columns that the tables are laid out for where the output is no terminal"""
@@ -62,12 +62,10 @@ def render(comparison: Comparison, *, width: int = WIDTH) -> RenderableType:
     """The comparison for a terminal of `width` columns; numbers stay on one line from 100 columns on."""
     parts: list[RenderableType] = []
     for task in comparison.tasks:
-        parts += [_table(sheet, width) for sheet in task_sheets(task, comparison.baseline)]
+        parts += [draw(sheet, width) for sheet in task_sheets(task, comparison.baseline)]
         parts += [Text(f"{task.task}: {problem}\n", style="red") for problem in task.problems]
-    joint = joint_sheet(comparison)
-    if joint is not None:
-        parts.append(_table(joint, width))
-    parts += [Text(line, style="dim") for line in LEGEND]
+    parts += [draw(sheet, width) for sheet in suite_sheets(comparison)]
+    parts += [Text(line, style="dim") for line in legend(comparison)]
     return Group(*parts)
 
 
@@ -77,10 +75,8 @@ def to_markdown(comparison: Comparison) -> str:
     for task in comparison.tasks:
         blocks += [_markdown_table(sheet) for sheet in task_sheets(task, comparison.baseline)]
         blocks += [f"**{_escape(f'{task.task}: {problem}')}**" for problem in task.problems]
-    joint = joint_sheet(comparison)
-    if joint is not None:
-        blocks.append(_markdown_table(joint))
-    blocks.append("\n".join(f"- {_escape(line)}" for line in LEGEND))
+    blocks += [_markdown_table(sheet) for sheet in suite_sheets(comparison)]
+    blocks.append("\n".join(f"- {_escape(line)}" for line in legend(comparison)))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -115,23 +111,20 @@ def print_report(
     return 0 if comparison.whole else 1
 
 
-def _table(sheet: Sheet, width: int) -> Table:
+def draw(sheet: Sheet, width: int) -> Table:
+    """One table for a terminal of `width` columns."""
     table = Table(
-        title=Text(sheet.title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        title=Text(sheet.title, style="bold") if sheet.title else None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
-    for number, column in enumerate(sheet.columns):
+    for column in sheet.columns:
         if column in WORDS:
             table.add_column(Text(column), overflow="fold")
-            continue
-        cells = (column, *(row[number] for row in sheet.rows))
-        longest = max(len(line) for cell in cells for line in cell.splitlines())
-        # specs wrap first; where that is not enough, a wrapped number is better than a cut one
-        table.add_column(
-            Text(column),
-            justify="right",
-            overflow="fold",
-            min_width=longest if width >= WIDTH else None,
-        )
+        else:
+            # specs wrap first; where that is not enough, a wrapped number is better than a cut one
+            table.add_column(Text(column), justify="right", overflow="fold", no_wrap=width >= WIDTH)
     for row in sheet.rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

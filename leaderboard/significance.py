@@ -145,19 +145,50 @@ def effect_size(differences: Array) -> float:
     return float(values.mean() / values.std(ddof=1))
 
 
-def detectable_effect(pairs: int) -> float:
-    """The smallest d_z that a two-sided paired t test at 5 % finds with 80 % power; five pairs: 1.682.
+def paired_t(differences: Array) -> float:
+    """Two-sided p of the paired t test, for differences [m]; NaN for one pair or without any spread.
 
-    T² of m pairs follows a noncentral F(1, m − 1) with noncentrality m · d_z². NaN for a single pair.
+    Raises:
+        ValueError: if there is no pair or a difference is not finite.
+    """
+    values = _pairs(differences)
+    if len(values) == 1 or np.ptp(values) == 0:
+        return float("nan")
+    return float(stats.ttest_1samp(values, 0.0).pvalue)
+
+
+def wilcoxon(differences: Array) -> float:
+    """Two-sided p of Wilcoxon's signed-rank test, for differences [m]; pairs without a difference are left out.
+
+    SciPy's: exact up to 50 different sizes, by permutation up to 13 pairs with ties, else from the normal
+    distribution. m pairs give at least 2 / 2^m, as the sign-flip test.
+
+    Raises:
+        ValueError: if there is no pair or a difference is not finite.
+    """
+    values = _pairs(differences)
+    return float(stats.wilcoxon(values).pvalue) if np.any(values) else 1.0
+
+
+def paired_power(effect: float, pairs: int, *, level: float = ALPHA) -> float:
+    """How often a two-sided paired t test finds d_z = `effect` in normal differences; 0 for a single pair.
+
+    T² of m pairs follows a noncentral F(1, m − 1) with noncentrality m · d_z².
     """
     if pairs < 2:
+        return 0.0
+    critical = stats.f.isf(level, 1, pairs - 1)
+    return float(stats.ncf.sf(critical, 1, pairs - 1, pairs * effect**2))
+
+
+def detectable_effect(pairs: int, *, level: float = ALPHA) -> float:
+    """The smallest d_z that a two-sided paired t test finds with 80 % power; five pairs at 5 %: 1.682.
+
+    NaN for a single pair, and where not even d_z = 100 is enough.
+    """
+    if pairs < 2 or paired_power(100.0, pairs, level=level) < POWER:
         return float("nan")
-    critical = stats.f.isf(ALPHA, 1, pairs - 1)
-
-    def missing_power(effect: float) -> float:
-        return float(stats.ncf.sf(critical, 1, pairs - 1, pairs * effect**2)) - POWER
-
-    return float(optimize.brentq(missing_power, 1e-6, 20.0))
+    return float(optimize.brentq(lambda effect: paired_power(effect, pairs, level=level) - POWER, 1e-6, 100.0))
 
 
 @lru_cache(maxsize=4)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.comparison import Comparison, JointTest, Row, TaskComparison, Versus
+from leaderboard.comparison import Aggregate, Comparison, JointTest, Row, TaskComparison, Versus
 from leaderboard.metrics import Reduction
+from leaderboard.significance import Interval
 
 DASH = "–"
 
@@ -16,15 +17,26 @@ STATISTICS = (
     "Filter",
     "Δ AUC",
     "95 % interval",
-    "p",
-    "Smallest\np",
     "d_z",
-    "Detectable\nd_z",
+    "p\nsign-flip",
+    "p\npaired t",
+    "p\nWilcoxon",
     "Kept\n%",
     "Filter\ntime %",
 )
 FAILURES = ("Filter", "Seed", "What happened")
-JOINT = ("Filter", "Tasks", "Pairs", "Δ AUC", "p", "Smallest p", "p (Holm)")
+JOINT = (
+    "Filter",
+    "Tasks",
+    "Pairs",
+    "Δ AUC",
+    "d_z",
+    "Detectable\nd_z",
+    "p",
+    "Smallest\np",
+    "p\n(Holm)",
+)
+AGGREGATES = ("Filter", "Seeds", "IQM", "95 % interval", "P(better)", "95 % interval")
 
 LEGEND = (
     "± is one standard error over the seeds; – means not computed.",
@@ -34,10 +46,16 @@ LEGEND = (
     "its way; RT_peak: training time saved until the peak. Negative: the filter needs more.",
     "≤: in the seeds counted as bound the filter never reached such a level. The whole budget is counted "
     "there, and never as a saving.",
-    "p: sign-flip test, two-sided; beside it the smallest p that so few pairs can give. On a single task it "
-    "only describes; the joint test decides, with Holm's correction over the filters.",
-    "Detectable d_z: the smallest effect (mean difference / its standard deviation) found with 80 % power.",
+    "p: two-sided; p ≥ is the smallest p that so few pairs can give in a sign-flip or Wilcoxon test. On a single task, "
+    "tests and intervals only describe; the joint sign-flip test decides, with Holm's correction over the filters.",
+    "d_z: mean difference / its standard deviation. Detectable: the smallest that a paired t test finds with 80 % "
+    "power, at 5 % on a task and at 5 % / filters in the joint test.",
     "Filter time: the filter's share of the training time (evaluation and logging left out).",
+)
+AGGREGATE_LEGEND = (
+    "IQM: mean of the middle half of all runs by their normalised final return (0 = random policy, 1 = solved task).",
+    "P(better): how probably a run of the filter ends above one of the baseline on the same task; 50 % is no "
+    "difference. Both intervals: bootstrap of the seeds within tasks; they only describe.",
 )
 
 
@@ -54,26 +72,47 @@ def task_sheets(task: TaskComparison, baseline: str | None) -> list[Sheet]:
     """Results, statistics and, if there are any, the cells without results."""
     results = tuple(_results(row, baseline) for row in task.rows)
     statistics = tuple(_statistics(row, baseline) for row in task.rows)
-    sheets = [
-        Sheet(task.task, RESULTS, results),
-        Sheet(f"{task.task}: against the baseline, and cost", STATISTICS, statistics),
-    ]
+    title = f"{task.task}: against the baseline, and cost{_limits_of_the_pairs(task)}"
+    sheets = [Sheet(task.task, RESULTS, results), Sheet(title, STATISTICS, statistics)]
     if task.failures:
         failed = tuple((failure.spec, str(failure.seed), failure.error) for failure in task.failures)
         sheets.append(Sheet(f"{task.task}: cells without results", FAILURES, failed))
     return sheets
 
 
-def joint_sheet(comparison: Comparison) -> Sheet | None:
-    """The joint test of every filter; None if there is no filter to test."""
-    if not comparison.joint:
-        return None
-    rows = tuple(_joint(test, len(comparison.tasks)) for test in comparison.joint)
-    return Sheet("All tasks together: sign-flip test over (task, seed) pairs", JOINT, rows)
+def suite_sheets(comparison: Comparison) -> list[Sheet]:
+    """Over all tasks together: the joint tests if a filter was tested, the aggregates if there are two tasks."""
+    sheets = []
+    if comparison.joint:
+        rows = tuple(_joint(test, len(comparison.tasks)) for test in comparison.joint)
+        sheets.append(Sheet("All tasks together: sign-flip test of AUC over (task, seed) pairs", JOINT, rows))
+    if comparison.aggregates:
+        rows = tuple(_aggregate(aggregate, comparison.baseline) for aggregate in comparison.aggregates)
+        sheets.append(Sheet("Across tasks: normalised final returns", AGGREGATES, rows))
+    return sheets
+
+
+def legend(comparison: Comparison) -> tuple[str, ...]:
+    """What the words in the tables mean, a sentence or two each."""
+    return (*LEGEND, *AGGREGATE_LEGEND) if comparison.aggregates else LEGEND
 
 
 def _label(spec: str, baseline: str | None) -> str:
     return f"{spec} (baseline)" if spec == baseline else spec
+
+
+def _limits_of_the_pairs(task: TaskComparison) -> str:
+    """The smallest p and the smallest detectable effect; every comparison on a task has the baseline's seeds."""
+    for row in task.rows:
+        if row.versus is not None:
+            limits = f" ({_count(row.seeds)}: p ≥ {format_p(row.versus.test.smallest_p)}"
+            detectable = row.versus.detectable
+            return limits + ("" if math.isnan(detectable) else f", detectable d_z {_detectable(detectable)}") + ")"
+    return ""
+
+
+def _count(seeds: tuple[int, ...]) -> str:
+    return f"{len(seeds)} pair{'s' if len(seeds) > 1 else ''}"
 
 
 def _results(row: Row, baseline: str | None) -> tuple[str, ...]:
@@ -92,28 +131,61 @@ def _statistics(row: Row, baseline: str | None) -> tuple[str, ...]:
 def _tests(versus: Versus | None) -> tuple[str, ...]:
     if versus is None:
         return (DASH,) * 6
-    mean, low, high = versus.interval
     return (
-        f"{mean:+.3f}",
-        DASH if math.isnan(low) else f"[{low:+.3f}, {high:+.3f}]",
-        _p(versus.test.p),
-        _p(versus.test.smallest_p),
-        DASH if math.isnan(versus.effect) else f"{versus.effect:.2f}",
-        # rounded up: at the printed value the power is there
-        DASH if math.isnan(versus.detectable) else f"{math.ceil(100 * versus.detectable) / 100:.2f}",
+        f"{versus.interval.mean:+.3f}",
+        _limits(versus.interval, "+.3f"),
+        _effect(versus.effect),
+        *map(format_p, (versus.test.p, versus.paired_t, versus.wilcoxon)),
     )
 
 
 def _joint(test: JointTest, tasks: int) -> tuple[str, ...]:
     ran = f"{test.tasks} of {tasks}"
     if test.test is None:
-        return (test.spec, ran, DASH, DASH, DASH, DASH, DASH)
-    mean = f"{test.differences.mean():+.3f}"
-    pairs = str(len(test.differences))
-    return (test.spec, ran, pairs, mean, _p(test.test.p), _p(test.test.smallest_p), _p(test.p_holm))
+        return (test.spec, ran, *(DASH,) * 7)
+    return (
+        test.spec,
+        ran,
+        str(len(test.differences)),
+        f"{test.differences.mean():+.3f}",
+        _effect(test.effect),
+        _detectable(test.detectable),
+        format_p(test.test.p),
+        format_p(test.test.smallest_p),
+        format_p(test.p_holm),
+    )
 
 
-def _p(p: float) -> str:
+def _aggregate(aggregate: Aggregate, baseline: str | None) -> tuple[str, ...]:
+    return (
+        _label(aggregate.spec, baseline),
+        str(len(aggregate.scores)) if aggregate.iqm else DASH,
+        *_estimate(aggregate.iqm, ".3f"),
+        *_estimate(aggregate.improvement, ".1%"),
+    )
+
+
+def _estimate(interval: Interval | None, form: str) -> tuple[str, str]:
+    return (f"{interval.mean:{form}}", _limits(interval, form)) if interval else (DASH, DASH)
+
+
+def _limits(interval: Interval, form: str) -> str:
+    return DASH if math.isnan(interval.low) else f"[{interval.low:{form}}, {interval.high:{form}}]"
+
+
+def _effect(effect: float) -> str:
+    return DASH if math.isnan(effect) else f"{effect:.2f}"
+
+
+def _detectable(effect: float) -> str:
+    # rounded up: at the printed value the power is there
+    return DASH if math.isnan(effect) else f"{math.ceil(100 * effect) / 100:.2f}"
+
+
+def format_p(p: float) -> str:
+    """A p value in as many digits as matter; a dash for NaN."""
+    if math.isnan(p):
+        return DASH
     return f"{p:.4f}" if p >= 1e-3 else f"{p:.1e}"
 
 

@@ -111,6 +111,62 @@ def test_one_checkpoint():
     assert missed.censored.all()
 
 
+def test_a_tie_at_every_checkpoint_saves_nothing():
+    curve = curves([0.1, 0.4, 0.4, 0.9])
+    seconds = {"filter_seconds": curves([1, 2, 3, 4]), "baseline_seconds": curves([1, 2, 3, 4])}
+    for reduction in (
+        metrics.se_peak(curve, curve, steps=STEPS),
+        metrics.se_ave(curve, curve, steps=STEPS),
+        metrics.rt_peak(curve, curve, **seconds),
+        metrics.rt_ave(curve, curve, **seconds),
+    ):
+        assert_array_equal(reduction.values, [0.0])
+        assert_array_equal(reduction.censored, [False])
+
+
+def test_a_peak_that_the_baseline_reaches_twice_counts_from_the_first_time():
+    baseline = curves([0.1, 0.8, 0.3, 0.8])
+    assert_allclose(metrics.se_peak(curves([0.0, 0.0, 0.8, 0.8]), baseline, steps=STEPS).values, [1 - 300 / 200])
+
+
+def test_a_flat_baseline_that_is_never_reached():
+    flat = curves([0.3, 0.3, 0.3, 0.3])
+    for metric in (metrics.se_peak, metrics.se_ave):
+        reduction = metric(curves([0.2, 0.2, 0.2, 0.2]), flat, steps=STEPS)
+        assert_allclose(reduction.values, [1 - 400 / 100])
+        assert_array_equal(reduction.censored, [True])
+    assert_allclose(metrics.auc(flat, STEPS), [0.3])
+
+
+def test_run_time_over_levels_of_which_one_is_never_reached():
+    # levels 0.2 at 4 s, 0.6 at 8 s, 0.9 at 12 s; the filter reaches two of them at 3 s and ends after 9 s
+    reduction = metrics.rt_ave(
+        curves([0.6, 0.6, 0.6]),
+        curves([0.2, 0.6, 0.9]),
+        filter_seconds=curves([3, 6, 9]),
+        baseline_seconds=curves([4, 8, 12]),
+    )
+    assert_allclose(reduction.values, [((1 - 3 / 4) + (1 - 3 / 8) + 0) / 3])
+    assert_array_equal(reduction.censored, [True])
+
+
+def test_one_checkpoint_of_run_time():
+    seconds = {"filter_seconds": curves([3], [3]), "baseline_seconds": curves([4], [4])}
+    for metric in (metrics.rt_peak, metrics.rt_ave):
+        reduction = metric(curves([0.7], [0.4]), curves([0.5], [0.5]), **seconds)
+        assert_allclose(reduction.values, [1 - 3 / 4, 0.0])  # giving up after 3 s is no saving
+        assert_array_equal(reduction.censored, [False, True])
+
+
+def test_better_from_the_first_step_in_time_and_area():
+    baseline, ours = curves([0.1, 0.2, 0.3, 0.4]), curves([0.5, 0.6, 0.7, 0.8])
+    seconds = {"filter_seconds": curves([3, 6, 9, 12]), "baseline_seconds": curves([2, 4, 6, 8])}
+    assert_allclose(metrics.rt_peak(ours, baseline, **seconds).values, [1 - 3 / 8])
+    # the first level costs the baseline only 2 s, less than the filter's first checkpoint
+    assert_allclose(metrics.rt_ave(ours, baseline, **seconds).values, [1 - np.mean([3 / 2, 3 / 4, 3 / 6, 3 / 8])])
+    assert_allclose(metrics.auc(ours, STEPS) - metrics.auc(baseline, STEPS), [0.4])
+
+
 def test_normalise_and_final_return():
     assert_allclose(metrics.normalise(np.array([-500.0, -290.0, -80.0]), random=-500, solved=-80), [0, 0.5, 1])
     assert_allclose(metrics.final_return(curves([1, 2], [3, 4])), [2, 4])

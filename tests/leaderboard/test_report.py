@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from rich.console import Console
+from scipy import stats
 
 from filters.errors import UsageError
 from leaderboard.comparison import Comparison, TaskComparison, compare
 from leaderboard.report import load, print_report, render, to_markdown
+from leaderboard.significance import detectable_effect, effect_size
 
 BASELINE = [0.0, 0.2, 0.4, 0.4]  # peak at step 300
 FASTER = [0.2, 0.4, 0.4, 0.4]  # peak at step 200
@@ -63,7 +65,8 @@ def test_a_comparison_by_hand(write_cell, runs):
     assert iif.versus.interval.mean == pytest.approx(differences.mean())
     half = iif.versus.interval.high - iif.versus.interval.mean
     assert half == pytest.approx(2.776 * differences.std(ddof=1) / np.sqrt(5), rel=2e-4)
-    assert iif.versus.test.p == iif.versus.test.smallest_p == 0.0625
+    assert iif.versus.test.p == iif.versus.test.smallest_p == iif.versus.wilcoxon == 0.0625
+    assert iif.versus.paired_t == pytest.approx(stats.ttest_rel(iif.auc, none.auc).pvalue)
     assert_allclose(iif.versus.se_peak.values, 1 - 200 / 300)
     assert_allclose(iif.versus.rt_peak.values, 1 - 2 / 3)
     assert comparison.whole
@@ -95,8 +98,7 @@ def test_the_tables_show_the_numbers_and_fit_into_100_columns(write_cell, runs):
     assert "≤ -33.3 ± 0.0" in shown
     assert "(5 of 5 bound)" in shown
     assert "[+0.100, +0.140]" in shown
-    assert "0.0625" in shown
-    assert "1.69" in shown
+    assert "(5 pairs: p ≥ 0.0625, detectable d_z 1.69)" in shown
     assert "90.0" in shown
     assert "25.0" in shown
 
@@ -119,8 +121,66 @@ def test_joint_test_pools_tasks_and_corrects_for_the_number_of_filters(write_cel
     iif, random = read(runs).joint
     assert (iif.tasks, len(iif.differences)) == (2, 10)
     assert iif.test.p == 2**-9
+    assert iif.effect == pytest.approx(effect_size(iif.differences))
+    assert iif.detectable == detectable_effect(10, level=0.05 / 2)
+    assert random.detectable == iif.detectable
     assert iif.p_holm == 2**-8
     assert (random.test.p, random.p_holm) == (1.0, 1.0)
+
+
+def test_five_pairs_of_a_single_task_can_detect_nothing_jointly(write_cell, runs):
+    write_pairs(write_cell)  # the smallest p, 0.0625, is above 5 %
+    assert np.isnan(read(runs).joint[0].detectable)
+    assert read(runs).aggregates == ()
+
+
+def test_aggregates_over_tasks_by_hand(write_cell, runs):
+    for seed in range(2):
+        for task, references in (("A/v1", (0.0, 1.0)), ("B/v1", (-100.0, 100.0))):
+            settings = {"task": task, "references": dict(zip(("random", "solved"), references, strict=True))}
+            low, high = references
+            write_cell("none", seed, [low + (high - low) * 0.5], **settings)
+            write_cell("iif", seed, [low + (high - low) * (0.5 if task == "A/v1" else 0.7 + 0.1 * seed)], **settings)
+    none, iif = read(runs).aggregates
+    assert (none.spec, iif.spec) == ("none", "iif")
+    assert_allclose(iif.scores, [[0.5, 0.7], [0.5, 0.8]])  # [S, M]
+    assert none.iqm == (0.5, 0.5, 0.5)
+    assert none.improvement is None
+    assert iif.iqm.mean == pytest.approx((0.5 + 0.7) / 2)  # the lowest and the highest of four runs go
+    assert iif.improvement == (0.75, 0.75, 0.75)  # every pair ties on A, every pair is won on B
+    markdown = to_markdown(read(runs))
+    assert "| none (baseline) | 2 | 0.500 | [0.500, 0.500] | – | – |" in markdown
+    assert "| iif | 2 | 0.600 | [0.600, 0.650] | 75.0% | [75.0%, 75.0%] |" in markdown
+    assert "75.0%" in text(read(runs))
+    assert "P(better):" in markdown
+
+
+def test_an_incomplete_filter_has_no_aggregate_and_leaves_the_others_alone(write_cell, runs):
+    for task in ("A/v1", "B/v1"):
+        write_pairs(write_cell, task=task)
+    whole = read(runs).aggregates
+    write_cell("random", 0, FASTER, task="A/v1")
+    none, iif, random = read(runs).aggregates
+    assert (random.iqm, random.improvement, random.scores.size) == (None, None, 0)
+    assert (none.iqm, iif.iqm, iif.improvement) == (whole[0].iqm, whole[1].iqm, whole[1].improvement)
+    assert "| random | – | – | – | – | – |" in to_markdown(read(runs))
+    write_cell("random", 0, FASTER, task="B/v1")
+    assert read(runs).aggregates[2].iqm.mean == pytest.approx(0.4)
+    assert read(runs).aggregates[2].improvement is None  # the baseline has four more seeds
+
+
+def test_wide_numbers_are_never_cut_at_100_columns(write_cell, runs):
+    for seed in range(2):
+        references = {"random": -2000.0, "solved": 2000.0}
+        write_cell("none", seed, [-1500.0, *[1500.0 - seed] * 99], references=references)
+        write_cell(
+            "random-matched:of=iif:fraction=0.25;warmup=5", seed, [-1234.5 + 400 * seed] * 100, references=references
+        )
+    shown = text(read(runs))
+    assert max(map(len, shown.splitlines())) <= 100
+    assert "-1034.5 ± 200.0" in shown
+    assert "≤ -4900.0 ± 0.0" in shown
+    assert "(2 of 2 bound)" in shown
 
 
 def test_one_seed_prints_dashes_for_what_is_undefined(write_cell, runs):
@@ -128,7 +188,8 @@ def test_one_seed_prints_dashes_for_what_is_undefined(write_cell, runs):
     iif = only_task(runs).rows[1]
     assert np.isnan(iif.versus.interval.low)
     markdown = to_markdown(read(runs))
-    assert "| iif | +0.100 | – | 1.0000 | 1.0000 | – | – | 90.0 | 25.0 |" in markdown
+    assert "| iif | +0.100 | – | – | 1.0000 | – | 1.0000 | 90.0 | 25.0 |" in markdown
+    assert "### FrozenLake/v1: against the baseline, and cost (1 pair: p ≥ 1.0000)" in markdown
     assert "nan" not in markdown
     assert "nan" not in text(read(runs))
 
@@ -187,7 +248,7 @@ def test_a_missing_comparison_on_one_task_leaves_no_joint_test(write_cell, runs)
     (joint,) = read(runs).joint
     assert joint.test is None
     assert joint.differences.size == 0
-    assert "| iif | 2 of 2 | – | – | – | – | – |" in to_markdown(read(runs))
+    assert "| iif | 2 of 2 | – | – | – | – | – | – | – |" in to_markdown(read(runs))
 
 
 def test_an_interrupted_cell_is_named(write_cell, runs):

@@ -2,10 +2,22 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 
 from leaderboard import significance
-from leaderboard.significance import detectable_effect, effect_size, holm, paired_interval, sign_flip
+from leaderboard.significance import (
+    detectable_effect,
+    effect_size,
+    holm,
+    paired_interval,
+    paired_power,
+    paired_t,
+    sign_flip,
+    sign_flips,
+    smallest_p,
+    wilcoxon,
+)
 
 
 def test_five_pairs_interval_is_2_776_standard_errors():
@@ -66,6 +78,33 @@ def test_random_patterns_repeat_and_agree_with_the_exact_test():
     assert (drawn.p * 4001) == pytest.approx(round(drawn.p * 4001))
 
 
+@pytest.mark.parametrize("pairs", [2, 5, 12, 30])
+def test_it_is_scipy_s_permutation_test(pairs):
+    rng = np.random.default_rng(pairs)
+    many = np.round(rng.normal(0.3, 1.0, (4, pairs)), 1)  # rounded, so that patterns tie
+    expected = [
+        stats.permutation_test(
+            (differences,),
+            lambda x, axis: np.abs(x.mean(axis=axis)),
+            permutation_type="samples",
+            n_resamples=5000,
+            alternative="greater",
+            rng=7,
+        ).pvalue
+        for differences in many
+    ]
+    assert_allclose(sign_flips(many, draws=5000, seed=7), expected, atol=1e-12)
+    assert_array_equal(sign_flips(many), [sign_flip(differences).p for differences in many])
+
+
+def test_many_comparisons_do_not_depend_on_how_they_are_cut(monkeypatch):
+    many = np.random.default_rng(5).normal(size=(7, 10))
+    whole = sign_flips(many)
+    monkeypatch.setattr(significance, "CHUNK", 2048)  # two comparisons at once
+    assert_array_equal(sign_flips(many), whole)
+    assert sign_flips(np.empty((0, 10))).shape == (0,)
+
+
 @pytest.mark.parametrize("pairs", [16, 17])
 def test_exact_as_long_as_all_patterns_fit(pairs):
     test = sign_flip(np.arange(1.0, pairs + 1))
@@ -93,9 +132,31 @@ def test_effect_size_by_hand():
     assert effect_size(np.array([1.0, 2.0, 3.0])) == 2.0
 
 
+def test_paired_t_by_hand():
+    # t = 2 / (1 / √3) = 2√3 with two degrees of freedom: p = 1 − t / √(t² + 2)
+    assert paired_t(np.array([1.0, 2.0, 3.0])) == pytest.approx(1 - np.sqrt(12 / 14))
+    assert np.isnan(paired_t(np.array([0.4])))
+    assert np.isnan(paired_t(np.array([2.0, 2.0])))
+
+
+def test_wilcoxon_by_hand():
+    # ranks 1, 2, 3, 4, 5; the negative one has rank 2: a rank sum of at most 2 or at least 13 in 3 + 3 of 32 patterns
+    assert wilcoxon(np.array([1.0, -2.0, 30.0, 4.0, 5.0])) == 6 / 32
+    assert wilcoxon(np.array([1.0, 1.0, 1.0, 1.0, 1.0])) == smallest_p(5) == 0.0625
+    assert wilcoxon(np.array([0.0, 0.0, 1.0, 2.0, 3.0])) == 2 / 8
+    assert wilcoxon(np.zeros(5)) == wilcoxon(np.array([0.4])) == 1.0
+
+
 @pytest.mark.parametrize(("pairs", "effect"), [(5, 1.682), (10, 0.996), (30, 0.529)])
 def test_detectable_effect(pairs, effect):
     assert detectable_effect(pairs) == pytest.approx(effect, abs=5e-4)
+    assert paired_power(detectable_effect(pairs), pairs) == pytest.approx(0.8)
+    assert detectable_effect(pairs, level=0.01) > detectable_effect(pairs)
+
+
+def test_the_power_of_one_pair_is_none():
+    assert paired_power(9.0, 1) == 0.0
+    assert paired_power(1e-9, 5) == pytest.approx(0.05)
 
 
 def test_detectable_effect_has_eighty_percent_power_in_simulation():
@@ -107,6 +168,12 @@ def test_detectable_effect_has_eighty_percent_power_in_simulation():
 
 @pytest.mark.parametrize("bad", [np.array([]), np.array([1.0, np.nan]), np.ones((2, 2))])
 def test_bad_differences_are_refused(bad):
-    for function in (paired_interval, sign_flip, effect_size):
+    for function in (paired_interval, sign_flip, effect_size, paired_t, wilcoxon):
         with pytest.raises(ValueError, match="finite numbers"):
             function(bad)
+
+
+@pytest.mark.parametrize("bad", [np.ones(3), np.empty((2, 0)), np.array([[1.0, np.inf]])])
+def test_bad_tables_of_differences_are_refused(bad):
+    with pytest.raises(ValueError, match="a row a comparison"):
+        sign_flips(bad)
