@@ -31,14 +31,21 @@ def register(name: str) -> Callable[[F], F]:
     return add
 
 
+def built_in() -> dict[str, type[Filter]]:
+    """The filters of FilterGym by name; imports nothing of others."""
+    modules = [f"filters.{module}" for module in BUILT_IN]
+    for module in modules:
+        importlib.import_module(module)
+    return {name: cls for name, cls in _registered.items() if cls.__module__ in modules}
+
+
 def names() -> list[str]:
     """Names of all filters: built in, registered, and from the entry points of installed packages.
 
     Raises:
         UsageError: if two of them have the same name.
     """
-    for module in BUILT_IN:
-        importlib.import_module(f"filters.{module}")
+    built_in()
     found = {name: f"{cls.__module__}:{cls.__qualname__}" for name, cls in _registered.items()}
     for point in importlib.metadata.entry_points(group=GROUP):
         if found.setdefault(point.name, point.value) != point.value:

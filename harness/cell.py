@@ -12,7 +12,7 @@ from typing import Any, Literal
 from filters.api import Filter
 from filters.errors import FilterError, TrainingError, UsageError
 from filters.registry import make
-from harness.provenance import provenance
+from harness.provenance import provenance, source_of, text_hash
 from harness.record import RunRecorder
 from harness.store import SCHEMA, cell_dir, status, write_json
 from harness.tasks import Task
@@ -117,8 +117,12 @@ def run_cell(cell: Cell, progress: Callable[[int, int], None]) -> str | None:
     recorder = RunRecorder(cell.path, progress)
     try:
         args = replace(cell.task.args, seed=cell.seed, device=cell.device)
-        cell.task.module.train(args, make_filter(cell), recorder, cell.task.apply)
-        recorder.finish(provenance(cell.device, jobs=cell.jobs))
+        filter = make_filter(cell)
+        source = source_of(type(filter))
+        cell.task.module.train(args, filter, recorder, cell.task.apply)
+        recorder.finish(
+            provenance(cell.device, jobs=cell.jobs), filter_source=None if source is None else text_hash(source)
+        )
     except Exception as error:
         recorder.close()
         return record_failure(cell, error, recorder.rounds_done)

@@ -1,5 +1,7 @@
 """Under which code, packages and hardware did a run come about?"""
 
+import hashlib
+import inspect
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -23,6 +25,20 @@ def provenance(device: str, *, jobs: int) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "jobs": jobs,
     }
+
+
+def source_of(cls: type) -> str | None:
+    """The text of the file that defines a class, line ends as \\n; None where there is no such file."""
+    try:
+        file = inspect.getsourcefile(cls)
+        return Path(file).read_text(encoding="utf-8") if file else None
+    except (OSError, TypeError, UnicodeDecodeError):
+        return None
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of a text in UTF-8."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def package_version(name: str) -> str | None:

@@ -58,11 +58,17 @@ class RunRecorder:
         self.rounds_done = report.number + 1
         self._progress(self.rounds_done, report.rounds)
 
-    def finish(self, provenance: dict[str, Any]) -> None:
-        """Make everything durable, then write `run.json`: from now on the cell is complete."""
+    def finish(self, provenance: dict[str, Any], *, filter_source: str | None = None) -> None:
+        """Make everything durable, then write `run.json`: from now on the cell is complete.
+
+        Args:
+            provenance: code, packages and hardware.
+            filter_source: SHA-256 of the file that the filter's class came from.
+        """
         self.close()
         seconds = {phase: self.clock.seconds[phase] for phase in PHASES}
-        run = {"schema": SCHEMA, "status": "complete", "seconds": seconds, "provenance": provenance}
+        run = {"schema": SCHEMA, "status": "complete", "seconds": seconds, "filter_source": filter_source}
+        run["provenance"] = provenance
         write_json(self._folder / "run.json", run)
 
     def close(self) -> None:

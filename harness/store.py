@@ -63,6 +63,8 @@ class CellRun:
     """K arrays [E]: the steps of every evaluation episode"""
     provenance: Json = field(default_factory=dict)
     """code, packages and hardware, as in run.json"""
+    filter_source: str | None = None
+    """SHA-256 of the file that the filter's class came from; None where the run did not record it"""
 
     @property
     def curve(self) -> NDArray[np.float64]:
@@ -156,6 +158,9 @@ def read_cell(path: Path) -> CellRun:
         references={name: _number(references, name, path / "config.json") for name in ("random", "solved")},
         lengths=tuple(_lengths(line, evals) for line in checkpoints),
         provenance=_field(run, "provenance", dict, path / "run.json"),
+        filter_source=None
+        if run.get("filter_source") is None
+        else _field(run, "filter_source", str, path / "run.json"),
     )
 
 

@@ -33,6 +33,8 @@ class Task:
     5,000, DoorKey 300, Pong 50)"""
     solved: float
     """the 1 of normalised scores"""
+    returns: tuple[float, float]
+    """lowest and highest return that an episode can have; where no bound is known, generous round numbers"""
     filter_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """field values that a filter takes on this task unless its spec says otherwise"""
     apply: Apply | None = None
@@ -60,6 +62,13 @@ class Task:
     def work(self) -> int:
         """Records that environment and update have to go through: a rough measure of the time a run takes."""
         return self.args.total_steps * (1 + self.args.update_epochs)
+
+    @property
+    def checkpoints(self) -> tuple[int, ...]:
+        """[K] environment steps before each evaluation."""
+        args = self.args
+        evaluated = [n for n in range(1, args.rounds + 1) if n % args.eval_every == 0 or n == args.rounds]
+        return tuple(n * args.batch_size for n in evaluated)
 
     @property
     def references(self) -> dict[str, float]:
@@ -149,6 +158,7 @@ _TASKS = (
         args=iif_mlp("FrozenLake-v1", rounds=50, env_kwargs=FROZEN_LAKE, eval_episodes=100),
         random=0.0134,
         solved=1.0,
+        returns=(0.0, 1.0),
         filter_defaults=drops(0.5),
     ),
     Task(
@@ -157,6 +167,7 @@ _TASKS = (
         args=iif_mlp("Acrobot-v1", rounds=50),
         random=-498.4,
         solved=-80.0,
+        returns=(-500.0, 0.0),
         filter_defaults=drops(0.5),
     ),
     Task(
@@ -165,6 +176,7 @@ _TASKS = (
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=40),
         random=0.0944,
         solved=0.96,
+        returns=(0.0, 1.0),
         filter_defaults=drops(0.125),
     ),
     Task(
@@ -173,6 +185,7 @@ _TASKS = (
         args=iif_mlp("highway-v0", rounds=100, env_kwargs={"vehicles_count": 10}, eval_every=5, eval_episodes=10),
         random=11.40,
         solved=40.0,
+        returns=(0.0, 40.0),
         filter_defaults=drops(0.5),
         paper_episodes=100,
     ),
@@ -182,6 +195,7 @@ _TASKS = (
         args=iif_mlp("LunarLander-v3", rounds=150, eval_every=2),
         random=-181.7,
         solved=200.0,
+        returns=(-10_000.0, 1_000.0),
         filter_defaults=drops(0.125),
     ),
     Task(
@@ -190,6 +204,7 @@ _TASKS = (
         args=iif_continuous("BipedalWalker-v3", rounds=500, learning_rate=3e-4, eval_every=5, eval_episodes=10, **ADAM),
         random=-99.4,
         solved=300.0,
+        returns=(-2_000.0, 400.0),
         filter_defaults=drops(0.0625),
         paper_episodes=100,
     ),
@@ -199,6 +214,7 @@ _TASKS = (
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=40, learning_rate=3e-4, **ADAM),
         random=0.0944,
         solved=0.96,
+        returns=(0.0, 1.0),
         filter_defaults=drops(0.125),
     ),
     Task(
@@ -207,6 +223,7 @@ _TASKS = (
         args=iif_mlp("LunarLander-v3", rounds=150, learning_rate=1e-3, eval_every=2, **ADAM),
         random=-181.7,
         solved=200.0,
+        returns=(-10_000.0, 1_000.0),
         filter_defaults=drops(0.125),
     ),
     Task(
@@ -215,6 +232,7 @@ _TASKS = (
         args=ppo_minigrid.Args(),
         random=0.0944,
         solved=0.96,
+        returns=(0.0, 1.0),
         filter_defaults=drops(0.125),
     ),
     Task(
@@ -223,6 +241,7 @@ _TASKS = (
         args=DOORKEY,
         random=0.0108,
         solved=0.97,
+        returns=(0.0, 1.0),
         filter_defaults=drops(0.125, warmup=5),
     ),
     Task(
@@ -231,6 +250,7 @@ _TASKS = (
         args=ppo_atari.Args(),
         random=-20.32,
         solved=20.0,
+        returns=(-21.0, 21.0),
         filter_defaults=drops(0.125),
     ),
     Task(
@@ -239,6 +259,7 @@ _TASKS = (
         args=ppo.Args(),
         random=22.2,
         solved=500.0,
+        returns=(0.0, 500.0),
         filter_defaults=drops(0.125),
     ),
     Task(
@@ -247,6 +268,7 @@ _TASKS = (
         args=ppo.Args(env_id="Acrobot-v1"),
         random=-498.4,
         solved=-80.0,
+        returns=(-500.0, 0.0),
         filter_defaults=drops(0.125),
     ),
     Task(
@@ -255,6 +277,7 @@ _TASKS = (
         args=iif_mlp("FrozenLake-v1", rounds=20, env_kwargs=FROZEN_LAKE, eval_episodes=100),
         random=0.0134,
         solved=1.0,
+        returns=(0.0, 1.0),
         filter_defaults=drops(0.5),
     ),
     Task(
@@ -263,6 +286,7 @@ _TASKS = (
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=25),
         random=0.0944,
         solved=0.96,
+        returns=(0.0, 1.0),
         filter_defaults=drops(0.125),
     ),
     Task(
@@ -273,6 +297,7 @@ _TASKS = (
         ),
         random=0.0134,
         solved=1.0,
+        returns=(0.0, 1.0),
         filter_defaults=drops(0.5),
     ),
     Task(
@@ -289,6 +314,7 @@ _TASKS = (
         ),
         random=0.2015,
         solved=0.95,
+        returns=(0.0, 1.0),
         filter_defaults=drops(0.125),
     ),
 )

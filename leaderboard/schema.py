@@ -117,15 +117,18 @@ class Number(Kind):
         kinds: tuple[type, ...] = (int,) if self.whole else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds):
             yield place.problem(f"has to be {self._noun}, got {shown(value)}")
-        elif not self.low <= value <= self.high:  # NaN fails as well
+        elif not self._inside(value):
             yield place.problem(f"has to lie in [{self.low:g}, {self.high:g}], got {shown(value)}")
+
+    def _inside(self, value: Any) -> bool:
+        return bool(self.low <= value <= self.high)  # NaN is not
 
     def all_fine(self, values: list[Any]) -> bool:
         """By type and extremes: most of a submission are long arrays of numbers."""
         if not set(map(type, values)) <= ({int} if self.whole else {int, float}):
             return False
-        low, high = min(values, default=self.low), max(values, default=self.low)
-        return bool(self.low <= low and high <= self.high)
+        numbers: list[float] = values
+        return not numbers or (self.low <= min(numbers) and max(numbers) <= self.high)
 
     @property
     def _noun(self) -> str:

@@ -183,7 +183,7 @@ SCHEMA = Record(
             longest=10, pattern=r"\d{4}-\d\d-\d\d", form="a date (YYYY-MM-DD)", about="when the file was made"
         ),
         "command": Text(
-            longest=4000,
+            longest=25_000,
             pattern=r"python -m harness\.run .+",
             form="a harness.run command",
             about="makes these runs again",

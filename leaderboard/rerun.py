@@ -1,0 +1,246 @@
+"""Do the runs of a submission come out again? Draws some, runs them anew and compares.
+
+python -m leaderboard.rerun leaderboard/submissions/KEY.json --cells 1
+
+A run is *identical* if every episode return and length, kept fraction and optimizer step is the same. It is
+*consistent* if its final return and its area under the curve lie within the entry's own seeds of that task and filter,
+widened on both sides by WIDENED standard deviations of those seeds and by FLOOR of the task's range (random to solved).
+Otherwise it is *different*.
+
+Nothing in a submission is run: a filter from outside is run again only where it is installed and its source is, byte
+for byte, the one that the submission states.
+"""
+
+import datetime
+import random
+import secrets
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import tyro
+
+from filters.errors import UsageError, run_command
+from harness.store import CellRun, read_cell, read_failure, status
+from leaderboard import metrics
+from leaderboard.located import source_without_import
+from leaderboard.submission import Entry, Json, entry_of, parse_bytes, write_document
+from leaderboard.validate import examine, read
+
+if TYPE_CHECKING:
+    from harness.cell import Cell
+
+WIDENED = 2.0
+"""standard deviations of the entry's seeds by which their range is widened"""
+FLOOR = 0.05
+"""of the task's range, by which it is widened on top: seeds may all have the same return"""
+
+Verdict = Literal["identical", "consistent", "different"]
+
+
+@dataclass(frozen=True)
+class Args:
+    """Run some of a submission's runs again; exit code 1 if one comes out different."""
+
+    file: tyro.conf.Positional[Path]
+    """the submission"""
+    cells: int = 1
+    """how many runs, drawn at random"""
+    seed: int | None = None
+    """seed of the draw, to repeat one; random by default"""
+    out: Path | None = None
+    """a folder that is empty or does not exist, to keep the run directories; by default they are not kept"""
+    accept: bool = False
+    """write `re-run` and the record into the file unless a run comes out different"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Draw, run, compare; returns the exit code."""
+    args = tyro.cli(Args, args=argv, prog="python -m leaderboard.rerun", description=__doc__)
+    document = sound_document(args.file)
+    entry = entry_of(document, args.file.stem)
+    check_fresh(args.out)
+    seed = secrets.randbelow(2**31) if args.seed is None else args.seed
+    drawn = draw(entry, args.cells, seed=seed)
+    print(f"{len(drawn)} of {len(entry.cells)} runs, drawn with --seed {seed}: {', '.join(map(name_of, drawn))}")
+    with tempfile.TemporaryDirectory() as scratch:
+        again = run_again(entry, drawn, args.out or Path(scratch))
+    verdicts = [verdict(ours, theirs, entry) for ours, theirs in zip(again, drawn, strict=True)]
+    for ours, theirs, found in zip(again, drawn, verdicts, strict=True):
+        print(f"{found:10}  {name_of(theirs)}  {numbers(ours, theirs)}")
+    print(circumstances(again[0], entry))
+    if "different" in verdicts:
+        return 1
+    if args.accept:
+        write_document(args.file, document | {"status": "re-run", "rerun": record(entry, again, verdicts)})
+        print(f"wrote the record into {args.file}: re-run")
+    return 0
+
+
+def sound_document(path: Path) -> Json:
+    """The submission in a file; raises UsageError unless it passes every clause but `duplicate`."""
+    raw = read(path)
+    findings = examine(raw, path, accepted=[])
+    failed = [clause for clause, messages in findings.items() if messages]
+    if failed:
+        raise UsageError(f"{path} is not sound ({', '.join(failed)}); `python -m leaderboard.validate {path}` says why")
+    document: Json = parse_bytes(raw)
+    return document
+
+
+def check_fresh(out: Path | None) -> None:
+    """Raise UsageError if `out` holds anything: a run replaces what is in its folder."""
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is not empty; choose another --out")
+
+
+def draw(entry: Entry, number: int, *, seed: int) -> list[CellRun]:
+    """That many runs of an entry, drawn at random; the same seed draws the same ones."""
+    if not 1 <= number <= len(entry.cells):
+        raise UsageError(f"--cells must lie in 1..{len(entry.cells)}, got {number}")
+    runs = sorted(entry.cells, key=lambda cell: (cell.task, cell.spec, cell.seed))
+    return random.Random(seed).sample(runs, number)
+
+
+def name_of(cell: CellRun) -> str:
+    """How messages call a run."""
+    return f"{cell.spec} on {cell.task} with seed {cell.seed}"
+
+
+def run_again(entry: Entry, drawn: Sequence[CellRun], out: Path) -> list[CellRun]:
+    """Run these runs anew in a worker process and read what comes out.
+
+    Raises:
+        UsageError: if one can't be run here, or fails.
+    """
+    for cell in drawn:
+        check_source(entry, cell)
+    planned = [plan(cell, out) for cell in drawn]
+    for cell, theirs in zip(planned, drawn, strict=True):
+        check_same(cell, theirs)
+    from harness.launch import run_cells
+
+    out.mkdir(parents=True, exist_ok=True)
+    run_cells(planned, jobs=1, on_event=lambda event: None)
+    for cell in planned:
+        if status(cell.path) != "complete":
+            raise UsageError(f"{cell} can't be compared, because here it failed: {read_failure(cell.path).error}")
+    return [read_cell(cell.path) for cell in planned]
+
+
+def check_source(entry: Entry, cell: CellRun) -> None:
+    """Raise UsageError unless the filter is FilterGym's, or installed here with the very source of the entry.
+
+    Nothing is imported before that is known.
+    """
+    from filters.registry import GROUP, built_in, parse
+    from harness.provenance import text_hash
+
+    stated = entry.filters[cell.spec]
+    name = parse(cell.spec).name
+    if name in built_in():
+        return
+    text = source_without_import(stated.class_path.partition(":")[0])
+    what = f"{cell.spec} is a filter from outside ({stated.class_path})"
+    if text is None:
+        raise UsageError(f"{what} that is not installed here, and its included source is never run; install it")
+    if text_hash(text) != stated.sha256:
+        raise UsageError(f"{what} whose source here is not the one that the submission was made with; install that one")
+    from importlib.metadata import entry_points
+
+    points = {point.value for point in entry_points(group=GROUP, name=name)}
+    if ":" not in name and points != {stated.class_path}:
+        raise UsageError(f"{what}, but here no installed package gives it that name; install the one that does")
+
+
+def plan(cell: CellRun, out: Path) -> "Cell":
+    """The cell to run."""
+    from harness.cell import Cell
+    from harness.run import pick_device
+    from harness.tasks import find_task
+
+    device = pick_device(cell.config["device"])
+    return Cell(task=find_task(cell.task), spec=cell.spec, seed=cell.seed, out=out, device=device)
+
+
+def check_same(cell: "Cell", theirs: CellRun) -> None:
+    """Raise UsageError unless the cell would run with the settings of the entry's run, its files included."""
+    from harness.cell import describe
+
+    ours = describe(cell)
+    different = sorted(key for key in ours if ours[key] != theirs.config.get(key))
+    if different:
+        raise UsageError(
+            f"{cell} can't be run again, because here its {' and '.join(different)} would differ from the submission's; "
+            "use the version of FilterGym and the files that it was made with"
+        )
+
+
+def verdict(ours: CellRun, theirs: CellRun, entry: Entry) -> Verdict:
+    """Whether a run came out again, as the head of this file defines it."""
+    if _same(ours, theirs):
+        return "identical"
+    seeds = [cell for cell in entry.cells if (cell.task, cell.spec) == (theirs.task, theirs.spec)]
+    floor = FLOOR * abs(theirs.references["solved"] - theirs.references["random"])
+    final = _within(ours.curve[-1], [cell.curve[-1] for cell in seeds], floor=floor)
+    area = _within(_area(ours), [_area(cell) for cell in seeds], floor=floor)
+    return "consistent" if final and area else "different"
+
+
+def _same(ours: CellRun, theirs: CellRun) -> bool:
+    pairs = [*zip(ours.returns, theirs.returns, strict=True), *zip(ours.lengths, theirs.lengths, strict=True)]
+    rounds = np.array_equal(ours.optimizer_steps, theirs.optimizer_steps)
+    return (
+        rounds
+        and np.allclose(ours.kept, theirs.kept, rtol=0, atol=1e-6)
+        and all(np.array_equal(one, other) for one, other in pairs)
+    )
+
+
+def _within(value: float, seeds: Sequence[float], *, floor: float) -> bool:
+    slack = WIDENED * float(np.std(seeds, ddof=1)) + floor
+    return min(seeds) - slack <= value <= max(seeds) + slack
+
+
+def _area(cell: CellRun) -> float:
+    """Mean height of the curve, in the task's own unit."""
+    return float(metrics.auc(cell.curve[None], cell.steps.astype(np.float64))[0])
+
+
+def numbers(ours: CellRun, theirs: CellRun) -> str:
+    """Final return and mean height of both runs."""
+    return (
+        f"final {ours.curve[-1]:.4g} (stated {theirs.curve[-1]:.4g}), "
+        f"mean over training {_area(ours):.4g} (stated {_area(theirs):.4g})"
+    )
+
+
+def circumstances(ours: CellRun, entry: Entry) -> str:
+    """What differs between here and there; the number of jobs changes no result."""
+    keys = ("code", "python", "packages", "platform", "device", "threads")
+    different = [key for key in keys if ours.provenance.get(key) != entry.provenance.get(key)]
+    if different:
+        return f"other circumstances here: {', '.join(different)}"
+    return "same code, versions and hardware here: every run should be identical"
+
+
+def record(entry: Entry, again: Sequence[CellRun], verdicts: Sequence[Verdict]) -> Json:
+    """What is written into the file: when, under which versions, which runs, and what came out."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "digest": entry.digest,
+        "verdict": "consistent" if "consistent" in verdicts else "identical",
+        "cells": [
+            {"task": cell.task, "filter": cell.spec, "seed": cell.seed, "verdict": found}
+            for cell, found in zip(again, verdicts, strict=True)
+        ],
+        "provenance": again[0].provenance,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
