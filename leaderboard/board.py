@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 
 from filters.errors import UsageError
 from harness.store import CellRun
-from leaderboard import metrics
-from leaderboard.aggregates import iqm_interval, probability_of_improvement
 from leaderboard.comparison import Comparison, JointTest, Row, compare
 from leaderboard.metrics import Reduction
+from leaderboard.pairing import cells_of
 from leaderboard.significance import ALPHA, Interval, paired_interval
 from leaderboard.submission import Entry
-
-Array = NDArray[np.float64]
 
 BASELINE = "none"
 
@@ -93,10 +90,14 @@ class BoardRow:
     smallest_p_holm: float | None
     """the smallest adjusted p that so few pairs and so many filters can give"""
     verdict: Verdict
-    score: Interval
-    """interquartile mean of the normalised final scores, with 95 % bootstrap limits (NaN for a single task)"""
+    effect: float | None
+    """d_z over all pairs"""
+    detectable: float | None
+    """the smallest d_z found with 80 % power if Holm asks the most; NaN where no p is that small"""
+    score: Interval | None
+    """interquartile mean of the normalised final scores, with 95 % bootstrap limits; None for a single task"""
     improvement: Interval | None
-    """probability that a run of the filter ends above one of the baseline, with 95 % bootstrap limits"""
+    """probability that a run of the filter ends above one of the baseline, likewise"""
     se_peak: Saving | None
     se_ave: Saving | None
     rt_peak: Saving | None
@@ -194,29 +195,16 @@ def rank(rows: Iterable[BoardRow]) -> tuple[BoardRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-(row.delta.mean if row.delta else -np.inf), row.key, row.spec)))
 
 
-def cells_of(cells: Sequence[CellRun], spec: str, task: str) -> list[CellRun]:
+def task_cells(cells: Sequence[CellRun], spec: str, task: str) -> list[CellRun]:
     """The cells of one filter on one task, sorted by seed."""
-    return sorted((cell for cell in cells if (cell.spec, cell.task) == (spec, task)), key=lambda cell: cell.seed)
-
-
-def final_scores(cells: Sequence[CellRun], spec: str, tasks: Sequence[str]) -> Array | None:
-    """Normalised final scores [S, M] of a filter; None if its tasks have different numbers of seeds."""
-    columns = [[_final_score(cell) for cell in cells_of(cells, spec, task)] for task in tasks]
-    if len({len(column) for column in columns}) != 1 or not columns[0]:
-        return None
-    return np.array(columns).T
-
-
-def _final_score(cell: CellRun) -> float:
-    last = cell.returns[-1].mean(keepdims=True)
-    return float(metrics.normalise(last, random=cell.references["random"], solved=cell.references["solved"])[0])
+    return cells_of([cell for cell in cells if cell.task == task], spec)
 
 
 def _board_row(entry: Entry, comparison: Comparison, spec: str, joint: JointTest | None) -> BoardRow:
     rows = [(task.task, row) for task in comparison.tasks for row in task.rows if row.spec == spec]
     tasks = [task.task for task in comparison.tasks]
-    ours, theirs = (final_scores(entry.cells, each, tasks) for each in (spec, BASELINE))
     test = joint.test if joint else None
+    aggregate = next((each for each in comparison.aggregates if each.spec == spec), None)
     smallest = min(1.0, len(comparison.joint) * test.smallest_p) if test else None
     return BoardRow(
         key=entry.key,
@@ -229,8 +217,10 @@ def _board_row(entry: Entry, comparison: Comparison, spec: str, joint: JointTest
         p_holm=joint.p_holm if joint and test else None,
         smallest_p_holm=smallest,
         verdict=_verdict(joint, smallest),
-        score=_undefined() if ours is None else iqm_interval(ours),
-        improvement=_improvement(ours, theirs) if joint and test else None,
+        effect=joint.effect if joint and test else None,
+        detectable=joint.detectable if joint and test else None,
+        score=aggregate.iqm if aggregate else None,
+        improvement=aggregate.improvement if aggregate else None,
         se_peak=_saving([row.versus.se_peak for _, row in rows if row.versus]),
         se_ave=_saving([row.versus.se_ave for _, row in rows if row.versus]),
         rt_peak=_saving([row.versus.rt_peak for _, row in rows if row.versus]),
@@ -279,20 +269,10 @@ def _time_ratio(cells: Sequence[CellRun], spec: str, tasks: Sequence[str]) -> fl
     logs = [
         np.log(ours.seconds[-1] / theirs.seconds[-1])
         for task in tasks
-        for ours, theirs in zip(cells_of(cells, spec, task), cells_of(cells, BASELINE, task), strict=True)
+        for ours, theirs in zip(task_cells(cells, spec, task), task_cells(cells, BASELINE, task), strict=True)
     ]
     return float(np.exp(np.mean(logs)))
 
 
-def _improvement(ours: Array | None, theirs: Array | None) -> Interval | None:
-    if ours is None or theirs is None or ours.shape != theirs.shape:
-        return None
-    return probability_of_improvement(ours, theirs)
-
-
-def _standard_error(values: Array) -> float:
+def _standard_error(values: NDArray[np.float64]) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-
-
-def _undefined() -> Interval:
-    return Interval(float("nan"), float("nan"), float("nan"))

@@ -13,7 +13,7 @@ from scipy import stats
 
 from harness.store import CellRun
 from leaderboard.aggregates import performance_profile
-from leaderboard.board import BoardRow, EntrySummary, cells_of, final_scores
+from leaderboard.board import BoardRow, EntrySummary, task_cells
 
 Array = NDArray[np.float64]
 Json = dict[str, Any]
@@ -88,11 +88,11 @@ def kept_curve(cells: Sequence[CellRun]) -> Json:
 
 
 def profile(summary: EntrySummary, spec: str) -> Json | None:
-    """The performance profile of a filter over all tasks; None if its tasks have different numbers of seeds."""
-    scores = final_scores(summary.entry.cells, spec, summary.tasks)
-    if scores is None:
+    """The performance profile of a filter over all tasks; None if a task or a seed is missing."""
+    columns = [row.score for task in summary.comparison.tasks for row in task.rows if row.spec == spec]
+    if len(columns) < len(summary.tasks) or len({len(column) for column in columns}) != 1:
         return None
-    drawn = performance_profile(scores, TAUS, draws=PROFILE_DRAWS)
+    drawn = performance_profile(np.stack(columns, axis=1), TAUS, draws=PROFILE_DRAWS)
     return {"fraction": numbers(drawn.fraction), "low": numbers(drawn.low), "high": numbers(drawn.high)}
 
 
@@ -117,7 +117,7 @@ def _round(value: float) -> float | int | None:
 
 
 def _row(summary: EntrySummary, row: BoardRow) -> Json:
-    groups = {task.task: cells_of(summary.entry.cells, row.spec, task.task) for task in row.tasks}
+    groups = {task.task: task_cells(summary.entry.cells, row.spec, task.task) for task in row.tasks}
     return {
         "id": row.row_id,
         "spec": row.spec,

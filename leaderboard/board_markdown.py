@@ -28,12 +28,12 @@ LEGEND = """## How to read it
 - **Δ AUC**, the ranking: normalised area under the evaluation curve (0 = random policy, 1 = solved task), filter minus
   the same entry's own baseline `none` on the same task and seed; mean over all pairs with its 95 % t interval. Under a
   task's name stands the same for that task alone, which only describes.
-- **p (Holm)**: joint sign-flip test over all (task, seed) pairs, corrected for the number of filters in the entry; beside
-  it the smallest value that so few pairs can give.
+- **p (Holm)**: joint sign-flip test over all (task, seed) pairs, corrected for the number of filters in the entry;
+  beside it the smallest value that so few pairs can give.
 - **Steps saved, time saved**: SE_peak and RT_peak, the share of environment steps and of training time saved until the
   baseline's own peak. ≤: in some pairs (their number follows) the filter never reaches it and the whole budget counts.
-- **Time**: training time for the same number of steps, filter / baseline. **Filter time**: the filter's own share of the
-  training time. **Kept**: share of the records that the updates could use.
+- **Time**: training time for the same number of steps, filter / baseline. **Filter time**: the filter's own share of
+  the training time. **Kept**: share of the records that the updates could use.
 - **Status**: self-reported, or re-run by somebody else with the same result."""
 
 

@@ -47,7 +47,9 @@ def build(entries: Iterable[Entry], *, out: Path, markdown: Path) -> tuple[Ranki
         markdown.parent.mkdir(parents=True, exist_ok=True)
         markdown.write_text(leaderboard_markdown(board), encoding="utf-8", newline="\n")
     except OSError as error:
-        raise UsageError(f"the board can't be written ({error}); choose other places with --out and --markdown") from error
+        raise UsageError(
+            f"the board can't be written ({error}); choose other places with --out and --markdown"
+        ) from error
     return board
 
 
