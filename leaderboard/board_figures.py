@@ -14,6 +14,7 @@ from scipy import stats
 from harness.store import CellRun
 from leaderboard.aggregates import performance_profile
 from leaderboard.board import BoardRow, EntrySummary, task_cells
+from leaderboard.board_text import printable
 
 Array = NDArray[np.float64]
 Json = dict[str, Any]
@@ -33,7 +34,7 @@ def figure_data(summary: EntrySummary) -> Json:
     """All series of an entry by filter and task, keyed as the script of the site reads them."""
     return {
         "key": summary.entry.key,
-        "name": summary.entry.name,
+        "name": printable(summary.entry.name),
         "tasks": list(summary.tasks),
         "taus": TAUS.tolist(),
         "rows": [_row(summary, row) for row in summary.rows],

@@ -36,6 +36,7 @@ PAGE_TEXTS = (
     "number",
     "p_value",
     "percent",
+    "printable",
     "ratio",
     "saving",
     "short_task",

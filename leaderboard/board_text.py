@@ -87,11 +87,11 @@ def at_a_glance(ranking: Ranking) -> str:
 
 
 _VERDICT_WORDS = {
-    "helps": "help",
-    "harms": "harm",
-    "not shown": "show neither",
-    "too few runs": "have too few runs to tell",
-    "not computed": "could not be compared",
+    "helps": "shown to help",
+    "harms": "shown to harm",
+    "not shown": "shown to do neither",
+    "too few runs": "with too few runs to tell",
+    "not computed": "without a comparison",
 }
 
 

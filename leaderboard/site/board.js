@@ -80,7 +80,7 @@
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const row of rows) {
-      const text = row.textContent.toLowerCase();
+      const text = all("th, .words", row).map((cell) => cell.textContent).join(" ").toLowerCase(); // names, not numbers
       row.hidden = !wanted.every((word) => text.includes(word));
       shown += !row.hidden;
     }
@@ -333,7 +333,7 @@
       showlegend: false,
       dragmode: false, // a finger scrolls the page
       hovermode: "closest",
-      hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("faint"), font: { color: colour("text") } },
+      hoverlabel: { namelength: -1, bgcolor: colour("raised"), bordercolor: colour("faint"), font: { color: colour("text") } },
       ...made.layout,
       xaxis: { ...grid, ...title(made.x ?? FIGURES[kind].x), ...made.layout?.xaxis },
       yaxis: { ...grid, ...title(FIGURES[kind].y), ...made.layout?.yaxis },

@@ -76,7 +76,11 @@ def test_verdicts():
 
 
 def test_the_ranking_goes_by_the_mean_difference_and_leaves_baselines_out():
-    entries = [summarise(flat_entry("low", sign=0.5)), summarise(flat_entry("high")), summarise(flat_entry("also-high"))]
+    entries = [
+        summarise(flat_entry("low", sign=0.5)),
+        summarise(flat_entry("high")),
+        summarise(flat_entry("also-high")),
+    ]
     (ranking,) = rankings(entries)
     assert [row.key for row in ranking.rows] == ["also-high", "high", "low"]  # equal ones by name
     assert not any(row.is_baseline for row in ranking.rows)
@@ -92,7 +96,9 @@ def test_an_entry_more_changes_no_other_entry():
 
     assert rows(alone) == rows(together)
     assert len(together[0].rows) == 3
-    figures = [[figure_data(entry) for entry in board[0].entries if entry.entry.key == "ours"] for board in (alone, together)]
+    figures = [
+        [figure_data(entry) for entry in board[0].entries if entry.entry.key == "ours"] for board in (alone, together)
+    ]
     assert figures[0] == figures[1]
 
 

@@ -52,7 +52,7 @@ def test_the_command_writes_a_whole_site_and_the_same_one_again(tmp_path):
         "index.html",
     ]
     table = (tmp_path / "LEADERBOARD.md").read_text()
-    assert "4 filter results from 2 entries: 2 help, 2 harm." in table
+    assert "4 filter results from 2 entries: 2 shown to help, 2 shown to harm." in table
     (submissions / "group-01.json").unlink()
     assert run_build(submissions, tmp_path).returncode == 0
     fewer = contents(tmp_path / "site")
