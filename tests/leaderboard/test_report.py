@@ -13,6 +13,7 @@ from filters.errors import UsageError
 from leaderboard.comparison import Comparison, TaskComparison, compare
 from leaderboard.report import load, print_report, render, to_markdown
 from leaderboard.significance import detectable_effect, effect_size
+from leaderboard.tables import suite_sheets, task_sheets
 
 BASELINE = [0.0, 0.2, 0.4, 0.4]  # peak at step 300
 FASTER = [0.2, 0.4, 0.4, 0.4]  # peak at step 200
@@ -169,18 +170,22 @@ def test_an_incomplete_filter_has_no_aggregate_and_leaves_the_others_alone(write
     assert read(runs).aggregates[2].improvement is None  # the baseline has four more seeds
 
 
-def test_wide_numbers_are_never_cut_at_100_columns(write_cell, runs):
-    for seed in range(2):
-        references = {"random": -2000.0, "solved": 2000.0}
-        write_cell("none", seed, [-1500.0, *[1500.0 - seed] * 99], references=references)
-        write_cell(
-            "random-matched:of=iif:fraction=0.25;warmup=5", seed, [-1234.5 + 400 * seed] * 100, references=references
-        )
-    shown = text(read(runs))
+def test_wide_numbers_are_neither_cut_nor_wrapped_at_100_columns(write_cell, runs):
+    spec = "random-matched:of=iif:fraction=0.25;warmup=5"
+    references = {"random": -2000.0, "solved": 2000.0}
+    for task in ("A/v1", "B/v1"):
+        for seed in range(2):
+            late = [-1500.0] * (1 + seed)
+            write_cell("none", seed, [*late, *[1500.0] * (100 - len(late))], task=task, references=references)
+            write_cell(spec, seed, [-1234.5 + 400 * seed] * 100, task=task, references=references, kept=0.5)
+    comparison = read(runs)
+    shown = text(comparison)
     assert max(map(len, shown.splitlines())) <= 100
     assert "-1034.5 ± 200.0" in shown
-    assert "≤ -4900.0 ± 0.0" in shown
-    assert "(2 of 2 bound)" in shown
+    sheets = [sheet for task in comparison.tasks for sheet in task_sheets(task, "none")] + suite_sheets(comparison)
+    numbers = {line for sheet in sheets for row in sheet.rows for cell in row[1:] for line in cell.splitlines()}
+    assert "≤ -4066.7 ± 833.3" in numbers
+    assert [number for number in numbers if number not in shown] == []
 
 
 def test_one_seed_prints_dashes_for_what_is_undefined(write_cell, runs):
