@@ -11,64 +11,98 @@ NUMBER = "filtergym-submission/1"
 MAX_CHECKPOINTS = 2_000
 MAX_EPISODES = 2_000
 MAX_ROUNDS = 20_000
-DAY = 86_400.0
-
-SHA256 = Text(longest=64, pattern=r"[0-9a-f]{64}", form="a SHA-256 in hex")
-TASK = Text(longest=80, pattern=r"[A-Za-z0-9][A-Za-z0-9.-]*/v[1-9][0-9]{0,3}", form="a task's id with its version")
-SPEC = Text(
-    longest=200,
-    pattern=r"(?!.*\.\.)[A-Za-z][A-Za-z0-9_.,:;=+@/-]*",
-    form="a filter spec (letters, digits and _ . , : ; = + @ / - without ..)",
-)
-PERSON = Text(pattern=r"[^<>]+", form="printable text without < and >")
-WORD = Text(longest=60, pattern=r"[A-Za-z][A-Za-z0-9_.-]*", form="a name")
-VERSION = Text(longest=60, pattern=r"[0-9][A-Za-z0-9_.+!-]*", form="a version")
-HARDWARE = Text(longest=120, pattern=r"[^<>/\\]+", form="printable text without < > / \\")
+LONGEST = 1e9
+"""seconds; 31 years"""
 
 
-def _pair(about: str) -> Record:
-    number = Number(low=-1e9, high=1e9)
-    return Record(about=about, fields={"random": number, "solved": number})
+def sha256(about: str) -> Text:
+    return Text(longest=64, pattern=r"[0-9a-f]{64}", form="a SHA-256 in hex", about=about)
 
 
-PROVENANCE = Record(
-    about="under what all runs came about; no machine names, no paths",
+def date(about: str) -> Text:
+    return Text(longest=10, pattern=r"\d{4}-\d\d-\d\d", form="a date (YYYY-MM-DD)", about=about)
+
+
+def task(about: str) -> Text:
+    pattern = r"[A-Za-z0-9][A-Za-z0-9.-]*/v[1-9][0-9]{0,3}"
+    return Text(longest=80, pattern=pattern, form="a task's id with its version", about=about)
+
+
+def spec(about: str) -> Text:
+    form = "a filter spec (letters, digits and _ . , : ; = + @ / - without ..)"
+    return Text(longest=200, pattern=r"(?!.*\.\.)[A-Za-z][A-Za-z0-9_.,:;=+@/-]*", form=form, about=about)
+
+
+def words(about: str) -> Text:
+    return Text(pattern=r"[^<>]+", form="printable text without < and >", about=about)
+
+
+def word(about: str) -> Text:
+    return Text(longest=60, pattern=r"[A-Za-z][A-Za-z0-9_.-]*", form="a name", about=about)
+
+
+def version(about: str) -> Text:
+    return Text(longest=60, pattern=r"[0-9][A-Za-z0-9_.+!-]*", form="a version", about=about)
+
+
+def hardware(about: str) -> Text:
+    return Text(longest=120, pattern=r"[^<>\\]+", form="printable text without < > \\", about=about)
+
+
+def seed() -> Number:
+    return Number(low=0, high=2**31 - 1, whole=True, about="0 to 4 in a valid submission")
+
+
+def provenance(about: str) -> Record:
+    return Record(
+        about=about,
+        fields={
+            "code": Record(
+                about="the checkout that ran",
+                fields={
+                    "commit": Maybe(
+                        of=Text(longest=64, pattern=r"[0-9a-f]{7,64}", form="a commit in hex"),
+                        about="null outside a checkout",
+                    ),
+                    "dirty": Maybe(of=Flag(), about="whether it had been edited; null outside a checkout"),
+                },
+            ),
+            "python": version("of the interpreter"),
+            "packages": Map(
+                keys=word("a package"),
+                of=version(""),
+                fewest=1,
+                most=40,
+                about="versions of those that can change a result",
+            ),
+            "platform": Record(
+                about="what the runs ran on",
+                fields={
+                    "system": hardware("operating system"),
+                    "machine": hardware("instruction set"),
+                    "cpu": hardware("model of the processor"),
+                },
+            ),
+            "device": hardware("`cpu`, or the model of the GPU"),
+            "threads": Number(low=1, high=4096, whole=True, about="threads of a run"),
+            "jobs": Number(low=1, high=65536, whole=True, about="runs side by side"),
+        },
+    )
+
+
+TASK = Record(
     fields={
-        "code": Record(
-            about="the checkout that ran",
+        "agent": word("module in `algos` that trains on it"),
+        "args": Map(
+            keys=word(""), of=Setting(), fewest=1, most=100, about="every setting of the agent but seed and device"
+        ),
+        "references": Record(
+            about="the fixed returns between which scores are normalised",
             fields={
-                "commit": Maybe(
-                    of=Text(longest=64, pattern=r"[0-9a-f]{7,64}", form="a commit in hex"),
-                    about="null outside a checkout",
-                ),
-                "dirty": Maybe(of=Flag(), about="whether it had been edited"),
+                "random": Number(low=-1e9, high=1e9, about="of a random policy: the 0"),
+                "solved": Number(low=-1e9, high=1e9, about="of a solved task: the 1"),
             },
         ),
-        "python": Text(longest=40, pattern=r"[0-9][A-Za-z0-9_.+-]*", form="a version", about="of the interpreter"),
-        "packages": Map(keys=WORD, of=VERSION, fewest=1, most=40, about="those that can change a result"),
-        "platform": Record(
-            about="operating system and processor",
-            fields={"system": HARDWARE, "machine": HARDWARE, "cpu": HARDWARE},
-        ),
-        "device": Text(
-            longest=120,
-            pattern=r"[^<>/\\]+",
-            form="printable text without < > / \\",
-            about="`cpu`, or the model of the GPU",
-        ),
-        "threads": Number(low=1, high=4096, whole=True, about="threads of a run"),
-        "jobs": Number(low=1, high=65536, whole=True, about="runs side by side"),
-    },
-)
-
-TASKS = Record(
-    about="by task: everything that all of its runs share",
-    fields={
-        "agent": WORD,
-        "args": Map(
-            keys=WORD, of=Setting(), fewest=1, most=100, about="every setting of the agent but seed and device"
-        ),
-        "references": _pair("returns that are 0 and 1 of normalised scores"),
         "steps": Array(
             of=Number(low=1, high=1e12, whole=True),
             longest=MAX_CHECKPOINTS,
@@ -77,8 +111,15 @@ TASKS = Record(
     },
 )
 
-FILTERS = Record(
-    about="by spec: the filters, the baseline `none` among them",
+SETTING = Record(
+    fields={
+        "fields": Map(keys=word(""), of=Setting(), most=50, about="the filter's hyperparameters on that task"),
+        "files": Map(keys=word(""), of=sha256(""), most=20, about="SHA-256 of the files that the fields name"),
+        "apply": Choice(of=("repack", "mask"), about="how dropped records leave the minibatches"),
+    }
+)
+
+FILTER = Record(
     fields={
         "class": Text(
             longest=200,
@@ -86,43 +127,29 @@ FILTERS = Record(
             form="module:Class",
             about="where the filter's class is",
         ),
-        "sha256": Text(
-            longest=64, pattern=SHA256.pattern, form=SHA256.form, about="of the class's source file, line ends as \\n"
-        ),
+        "sha256": sha256("of the class's source file, line ends as \\n"),
         "source": Maybe(
             of=Text(longest=200_000, lines=True, form="text of printable characters and line breaks"),
-            about="that file itself; null for the filters of FilterGym",
+            about="the text of that file; null for the filters of FilterGym",
         ),
-        "tasks": Map(
-            keys=TASK,
-            of=Record(
-                fields={
-                    "fields": Map(keys=WORD, of=Setting(), most=50, about="the filter's hyperparameters on that task"),
-                    "files": Map(keys=WORD, of=SHA256, most=20, about="SHA-256 of the files that they name"),
-                    "apply": Choice(of=("repack", "mask"), about="how dropped records leave the minibatches"),
-                }
-            ),
-            fewest=1,
-            most=40,
-            about="by task: what the filter was set to",
-        ),
+        "tasks": Map(keys=task(""), of=SETTING, fewest=1, most=40, about="by task: what the filter was set to"),
     },
 )
 
-SECONDS = Number(low=0, high=10_000 * DAY)
 CELL = Record(
-    about="one run each: (task, filter, seed)",
     fields={
-        "task": TASK,
-        "filter": SPEC,
-        "seed": Number(low=0, high=2**31 - 1, whole=True),
+        "task": task("one of `tasks`"),
+        "filter": spec("one of `filters`"),
+        "seed": seed(),
         "seconds": Array(
-            of=SECONDS, longest=MAX_CHECKPOINTS, about="[K] training seconds before each checkpoint, to the ms"
+            of=Number(low=0, high=LONGEST),
+            longest=MAX_CHECKPOINTS,
+            about="[K] training seconds before each checkpoint",
         ),
         "returns": Array(
             of=Array(of=Number(low=-1e9, high=1e9), longest=MAX_EPISODES),
             longest=MAX_CHECKPOINTS,
-            about="[K][E] return of every evaluation episode, exact",
+            about="[K][E] return of every evaluation episode",
         ),
         "lengths": Array(
             of=Array(of=Number(low=1, high=1e9, whole=True), longest=MAX_EPISODES),
@@ -130,58 +157,56 @@ CELL = Record(
             about="[K][E] steps of every evaluation episode",
         ),
         "kept": Array(
-            of=Number(low=0, high=1),
-            longest=MAX_ROUNDS,
-            about="[R] share of each rollout that the update could use, to 1e-6",
+            of=Number(low=0, high=1), longest=MAX_ROUNDS, about="[R] share of each rollout that the update could use"
         ),
         "optimizer_steps": Array(
             of=Number(low=0, high=1e9, whole=True), longest=MAX_ROUNDS, about="[R] minibatch updates of each round"
         ),
         "phase_seconds": Map(
-            keys=WORD, of=SECONDS, fewest=1, most=20, about="seconds of the whole run by phase, to the ms"
+            keys=word(""),
+            of=Number(low=0, high=LONGEST),
+            fewest=1,
+            most=20,
+            about="seconds of the whole run, by phase: environment, inference, filter, update, evaluation, logging",
         ),
     },
 )
 
 RERUN = Record(
-    about="who ran cells again and what came out; null while self-reported",
     fields={
-        "date": Text(longest=10, pattern=r"\d{4}-\d\d-\d\d", form="a date (YYYY-MM-DD)"),
-        "digest": Text(longest=64, pattern=SHA256.pattern, form=SHA256.form, about="of the content that was run again"),
-        "verdict": Choice(of=("identical", "consistent"), about="the weaker one of the cells"),
+        "date": date("when the runs were run again"),
+        "digest": sha256("of the content that was run again"),
+        "verdict": Choice(of=("identical", "consistent"), about="the weaker one of the runs'"),
         "cells": Array(
             of=Record(
                 fields={
-                    "task": TASK,
-                    "filter": SPEC,
-                    "seed": Number(low=0, high=2**31 - 1, whole=True),
-                    "verdict": Choice(of=("identical", "consistent")),
+                    "task": task("task of a run"),
+                    "filter": spec("its filter"),
+                    "seed": seed(),
+                    "verdict": Choice(of=("identical", "consistent"), about="as `leaderboard.rerun` defines them"),
                 }
             ),
             longest=1000,
             about="the runs that were run again",
         ),
-        "provenance": PROVENANCE,
+        "provenance": provenance("under what they were run again"),
     },
 )
 
+URL = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9_.~!$&()*+,;=:@%/?#-]*)?"
+
 SCHEMA = Record(
     fields={
-        "schema": Choice(of=(NUMBER,), about="what this document describes"),
-        "name": Text(pattern=PERSON.pattern, form=PERSON.form, about="what people read in the table"),
-        "authors": Array(of=PERSON, longest=50, about="who made the runs"),
+        "schema": Choice(of=(NUMBER,), about="which schema the file follows"),
+        "name": words("what people read in the table"),
+        "authors": Array(of=words(""), longest=50, about="who made the runs"),
         "url": Maybe(
-            of=Text(
-                longest=200,
-                pattern=r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9_.~!$&()*+,;=:@%/?#-]*)?",
-                form="an http(s) URL without user name",
-            ),
-            about="a paper or a repository",
+            of=Text(longest=200, pattern=URL, form="an http(s) URL without user name"), about="a paper or a repository"
         ),
-        "suite": Text(longest=40, pattern=r"[a-z0-9][a-z0-9-]*", form="the name of a suite"),
-        "created": Text(
-            longest=10, pattern=r"\d{4}-\d\d-\d\d", form="a date (YYYY-MM-DD)", about="when the file was made"
+        "suite": Text(
+            longest=40, pattern=r"[a-z0-9][a-z0-9-]*", form="the name of a suite", about="the suite that was run"
         ),
+        "created": date("when the file was made"),
         "command": Text(
             longest=25_000,
             pattern=r"python -m harness\.run .+",
@@ -189,17 +214,12 @@ SCHEMA = Record(
             about="makes these runs again",
         ),
         "device": Choice(of=("cpu", "cuda"), about="where networks and updates lived"),
-        "status": Choice(of=("self-reported", "re-run"), about="`re-run` once someone else ran cells of it again"),
-        "rerun": Maybe(of=RERUN, about=RERUN.about),
-        "digest": Text(
-            longest=64,
-            pattern=SHA256.pattern,
-            form=SHA256.form,
-            about="of everything but `status`, `rerun` and itself, as JSON with sorted keys and no spaces",
-        ),
-        "provenance": PROVENANCE,
-        "tasks": Map(keys=TASK, of=TASKS, fewest=1, most=40, about=TASKS.about),
-        "filters": Map(keys=SPEC, of=FILTERS, fewest=1, most=100, about=FILTERS.about),
-        "cells": Array(of=CELL, longest=20_000, about=CELL.about),
+        "status": Choice(of=("self-reported", "re-run"), about="`re-run` once someone ran some of its runs again"),
+        "rerun": Maybe(of=RERUN, about="what came out then; null while self-reported"),
+        "digest": sha256("of everything but `status`, `rerun` and itself, as JSON with sorted keys and no spaces"),
+        "provenance": provenance("under what all runs came about; no machine names, no paths"),
+        "tasks": Map(keys=task(""), of=TASK, fewest=1, most=40, about="by task: what all of its runs share"),
+        "filters": Map(keys=spec(""), of=FILTER, fewest=1, most=100, about="by spec: the filters, `none` among them"),
+        "cells": Array(of=CELL, longest=20_000, about="one run each: a filter on a task with a seed"),
     }
 )

@@ -6,6 +6,7 @@ it. Reading one checks its shape and its digest and trusts nothing; `leaderboard
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,7 +125,7 @@ def shape_problems(document: Any) -> list[Problem]:
     number = document.get("schema")
     if not isinstance(number, str) or number not in SCHEMAS:
         known = ", ".join(SCHEMAS)
-        return [Problem("schema", "schema", f"is {shown(number)}, but this version of FilterGym reads {known}")]
+        return [Problem("", "schema", f"is {shown(number)}, but this version of FilterGym reads {known}")]
     return list(SCHEMAS[number].problems(document, Place()))
 
 
@@ -282,8 +283,7 @@ def write_document(path: Path, document: Json) -> None:
 def _no_twins(pairs: list[tuple[str, Any]]) -> Json:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [key for key, _ in pairs]
-        twin = next(key for key in names if names.count(key) > 1)
+        twin = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise NotReadable(f"has the key {shown(twin)} twice in one object")
     return found
 

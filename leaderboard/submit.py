@@ -153,7 +153,7 @@ def build(cells: Sequence[CellRun], *, suite: str, name: str, authors: Sequence[
 
 def check(document: Json, out: Path) -> None:
     """Raise UsageError if the validator would refuse the document; the first reason is the message."""
-    findings = examine(to_text(document).encode(), out, accepted=[])
+    findings = examine(to_text(document).encode("utf-8", "surrogatepass"), out, accepted=[])
     failed = [(clause, messages[0]) for clause, messages in findings.items() if messages]
     if failed:
         clause, message = failed[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 import tyro
 
 from filters.errors import UsageError, run_command
-from leaderboard import clauses, clauses_runs
+from leaderboard import clauses, clauses_filters, clauses_runs
 from leaderboard.clauses import BASELINE, Claim, Clause
 from leaderboard.fingerprints import Accepted, accepted
 from leaderboard.schema import Problem
@@ -24,7 +24,7 @@ CLAUSES: dict[str, tuple[Clause, tuple[str, ...]]] = {
     "suite": (clauses.suite, ("suite", "tasks")),
     "runs": (clauses.runs, ("tasks", "filters", "cells.task", "cells.filter", "cells.seed")),
     "baseline": (clauses.baseline, ("filters",)),
-    "filters": (clauses.filters, ("tasks", "filters")),
+    "filters": (clauses_filters.filters, ("tasks", "filters")),
     "settings": (clauses.settings, ("tasks",)),
     "harness": (clauses.harness, ("provenance", "device")),
     "checkpoints": (clauses_runs.checkpoints, ("tasks", "cells")),
@@ -33,7 +33,7 @@ CLAUSES: dict[str, tuple[Clause, tuple[str, ...]]] = {
     "kept": (clauses_runs.kept, ("tasks", "filters", "cells")),
     "paths": (clauses.paths, ("provenance", "tasks", "filters", "cells")),
     "status": (clauses.status, ("status", "rerun", "digest", "cells")),
-    "digest": (clauses.digest, ("",)),
+    "digest": (clauses.digest, ("digest",)),
     "duplicate": (clauses.duplicate, ("",)),
 }
 """by name: the clause, and the fields whose shape it relies on (the empty name is the whole document)"""
@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
         findings = examine(read(path), path, accepted=known)
         print_findings(path, findings)
         failed += not is_sound(findings)
-        known += [] if any(findings.values()) or None in findings.values() else [_as_accepted(path)]
+        known += [_as_accepted(path)] if is_sound(findings) else []
     return 1 if failed else 0
 
 
@@ -152,7 +152,8 @@ def _concerns(problem: Problem, need: str) -> bool:
 
 def print_findings(path: Path, findings: Findings) -> None:
     """One line per clause, and one per failure below it."""
-    print(f"{path}: {'sound' if is_sound(findings) else 'NOT SOUND'}")
+    name = str(path) if str(path).isprintable() else ascii(str(path))
+    print(f"{name}: {'sound' if is_sound(findings) else 'NOT SOUND'}")
     for clause, messages in findings.items():
         mark = "–     " if messages is None else "FAILED" if messages else "ok    "
         print(f"  {mark}  {clause}{'' if messages is not None else ': not tried, because the shape fails'}")

@@ -1,6 +1,10 @@
 """Fake run directories, written file by file as the documentation of `harness.store` describes them."""
 
+import fcntl
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,50 @@ import pytest
 from harness.store import cell_dir, write_json
 
 WriteCell = Callable[..., Path]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def smoke_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run directories of `none` and `iif` on the `smoke` suite, five seeds; made once, even by several workers."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with (shared / "smoke.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = [sys.executable, "-m", "harness.run", "--suite", "smoke", "--filter", "iif", "--out", "smoke"]
+        subprocess.run(
+            [*command, "--jobs", "2"], check=True, cwd=shared, env=environment(), capture_output=True, timeout=300
+        )
+    return shared / "smoke"
+
+
+@pytest.fixture(scope="session")
+def smoke_submission(smoke_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The submission of these runs; read only, a test that writes copies it."""
+    out = tmp_path_factory.mktemp("submission") / "smoke-iif.json"
+    words = [
+        "leaderboard.submit",
+        str(smoke_runs),
+        "--suite",
+        "smoke",
+        "--name",
+        "IIF, smoke",
+        "--authors",
+        "A. Author",
+    ]
+    subprocess.run(
+        [sys.executable, "-m", *words, "--out", str(out)],
+        check=True,
+        env=environment(),
+        capture_output=True,
+        timeout=60,
+    )
+    return out
+
+
+def environment(*folders: Path) -> dict[str, str]:
+    """The environment of a command that runs somewhere else but imports this checkout, and more folders."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, [ROOT, *folders]))}
 
 
 @pytest.fixture
