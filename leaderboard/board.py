@@ -58,6 +58,10 @@ class TaskResult:
     p: float | None
     smallest_p: float | None
     """the smallest p that a sign-flip test of so few pairs can give"""
+    paired_t: float | None
+    """p of the paired t test; NaN where it is undefined"""
+    wilcoxon: float | None
+    """p of Wilcoxon's signed-rank test"""
     effect: float | None
     """d_z; NaN where it is undefined"""
     detectable: float | None
@@ -248,6 +252,8 @@ def _task_result(task: str, row: Row) -> TaskResult:
         delta=versus.interval if versus else None,
         p=versus.test.p if versus else None,
         smallest_p=versus.test.smallest_p if versus else None,
+        paired_t=versus.paired_t if versus else None,
+        wilcoxon=versus.wilcoxon if versus else None,
         effect=versus.effect if versus else None,
         detectable=versus.detectable if versus else None,
         se_peak=_saving([versus.se_peak] if versus else []),

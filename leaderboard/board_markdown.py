@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from leaderboard.board import VERDICTS, BoardRow, EntrySummary, Ranking
+from leaderboard.board import VERDICTS, BoardRow, EntrySummary, Ranking, Saving
 from leaderboard.board_text import (
     DASH,
     at_a_glance,
@@ -79,13 +79,17 @@ def _row(place: int, row: BoardRow, summary: EntrySummary) -> list[str]:
         p_value(row.smallest_p_holm),
         row.verdict,
         *(_difference(row.delta_on(task)) for task in summary.tasks),
-        f"{saving(row.se_peak)} {bounds(row.se_peak)}".strip(),
-        f"{saving(row.rt_peak)} {bounds(row.rt_peak)}".strip(),
+        _saving(row.se_peak),
+        _saving(row.rt_peak),
         ratio(row.time_ratio),
         percent(row.filter_share),
         percent(row.kept),
         summary.entry.status,
     ]
+
+
+def _saving(value: Saving | None) -> str:
+    return f"{saving(value)} ({bounds(value)})" if bounds(value) else saving(value)
 
 
 def _difference(delta: Interval | None) -> str:

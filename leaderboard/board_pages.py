@@ -142,7 +142,11 @@ def _place(value: float, scale: float) -> str:
 
 
 def _chosen(ranking: Ranking) -> set[str]:
-    return {row.row_id for row in ranking.rows[:CHOSEN]}
+    """The best rows of different filters: many groups may run the same one."""
+    best: dict[str, str] = {}
+    for row in ranking.rows:
+        best.setdefault(row.spec, row.row_id)
+    return set(list(best.values())[:CHOSEN])
 
 
 def _points(ranking: Ranking) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ def limits(interval: Interval | None, *, digits: int = 3, sign: bool = True) -> 
 
 def p_value(p: float | None) -> str:
     """A p value; small ones in powers of ten."""
-    if p is None:
+    if p is None or math.isnan(p):
         return DASH
     return f"{p:.4f}" if p >= 1e-3 else f"{p:.1e}".replace("-0", MINUS).replace("-", MINUS)
 

@@ -262,9 +262,10 @@
     const drawn = series.filter((each) => each.row.tasks[task]);
     const lines = drawn.map((each) => ({ each, line: each.row.tasks[task].kept }));
     const mode = (line) => (line.kept.length > 1 ? "lines" : "markers");
+    const few = lines.every(({ line }) => line.round.at(-1) <= 10); // no ticks between whole rounds
     return {
       traces: lines.map(({ each, line }) => lineTrace(each, line.round, line.kept, { mode: mode(line) })),
-      layout: { yaxis: { range: [0, 1.05] } },
+      layout: { xaxis: few ? { dtick: 1 } : {}, yaxis: { range: [0, 1.05] } },
       says: lines.map(({ each, line }) => `${each.label} keeps ${show(line.kept[0])} at first, ${show(line.kept.at(-1))} at last`),
       head: ["Filter", "Round", "Kept fraction"],
       body: lines.flatMap(({ each, line }) => line.kept.map((kept, k) => [each.label, show(line.round[k]), show(kept)])),

@@ -149,6 +149,7 @@ def test_a_page_shows_what_is_needed_to_judge_and_repeat_the_entry():
         "self-reported",
     ):
         assert text in page
+    assert "&amp;nbsp;" not in page
 
 
 def test_markdown_stays_a_table_whatever_it_holds():
