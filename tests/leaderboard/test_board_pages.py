@@ -130,6 +130,15 @@ def test_fifty_entries_of_all_filters_stay_under_8_mib():
     assert sum(sizes.values()) < 8 * 2**20
 
 
+def test_the_figures_start_with_the_best_rows_of_different_filters():
+    entries = [summarise(make_entry(f"group-{seed}", seed, gains={"iif": 0.4, "dtv": 0.1})) for seed in range(3)]
+    (ranking,) = board = rankings(entries)
+    index = dict(site_files(board))["index.html"]
+    first = {spec: next(row.row_id for row in ranking.rows if row.spec == spec) for spec in ("iif", "dtv")}
+    ticked = re.findall(r'value="([^"]*)" checked', index)
+    assert ticked == [first["iif"], first["dtv"]]
+
+
 def test_a_page_shows_what_is_needed_to_judge_and_repeat_the_entry():
     source = 'class Mine:\n    """<b>&amp;</b>"""\n'
     document = make_document(3, gains={"pkg.mod:Mine": 0.3}, command="python -m harness.run --filter 'pkg.mod:Mine'")
