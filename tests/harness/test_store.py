@@ -92,6 +92,8 @@ def test_a_complete_cell_reads_into_arrays(cell):
     assert run.phase_seconds == {"environment": 2.0, "filter": 0.5, "evaluation": 9.0, "logging": 7.0}
     assert run.training_seconds == 2.5
     assert run.references == {"random": 0.01, "solved": 1.0}
+    assert [lengths.tolist() for lengths in run.lengths] == [[5, 6], [6, 6, 6]]
+    assert (run.provenance, run.filter_source) == ({}, None)
 
 
 def test_status_follows_the_marker_files(cell):
@@ -213,6 +215,8 @@ def test_a_missing_or_mistyped_setting_is_named(cell, key):
         ("evals.jsonl", "returns", [1.0, None]),
         ("evals.jsonl", "returns", [float("inf")]),
         ("evals.jsonl", "returns", 1.0),
+        ("evals.jsonl", "lengths", [5]),
+        ("evals.jsonl", "lengths", [5, 6.5]),
         ("rounds.jsonl", "kept", None),
         ("rounds.jsonl", "optimizer_steps", 1.5),
         ("rounds.jsonl", "skipped", 0),

@@ -85,6 +85,21 @@ def test_references_lie_the_right_way_round() -> None:
     assert all(task.random < task.solved for task in TASKS.values())
 
 
+def test_checkpoints_are_where_the_agent_evaluates() -> None:
+    """Every eval_every rounds and after the last one; 500,000 steps in rounds of 512 are 977 rounds."""
+    assert TASKS["smoke-MiniGrid/v1"].checkpoints == (256, 512)
+    assert TASKS["LunarLander/v1"].checkpoints == tuple(range(4096, 150 * 2048 + 1, 4096))
+    cartpole = TASKS["CartPole/v1"].checkpoints
+    assert (len(cartpole), cartpole[0], cartpole[-2:]) == (98, 5120, (970 * 512, 977 * 512))
+
+
+def test_returns_can_reach_both_references() -> None:
+    for task in TASKS.values():
+        low, high = task.returns
+        assert low <= task.random < task.solved <= high, task.id
+    assert TASKS["Pong/v1"].returns == (-21, 21)
+
+
 @pytest.mark.parametrize("name", ["LunarLandr", "LunarLander/v9"])
 def test_an_unknown_task_gets_near_misses(name: str) -> None:
     with pytest.raises(UsageError, match="did you mean 'LunarLander"):
