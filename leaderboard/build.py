@@ -2,19 +2,25 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import tyro
 
 from filters.errors import UsageError, run_command
-from leaderboard.board import Ranking, rankings, summarise
+from leaderboard.board import EntrySummary, Ranking, rankings, summarise
 from leaderboard.board_markdown import leaderboard_markdown
 from leaderboard.board_pages import GENERATOR, site_files
-from leaderboard.submission import Entry, read_entries
+from leaderboard.submission import read_entry
+
+SHARE = 4
+"""entries that are worth another process"""
 
 
 @dataclass(frozen=True)
@@ -29,19 +35,53 @@ class Args:
     """where the tables for reading on a forge go"""
 
 
-def build(entries: Iterable[Entry], *, out: Path, markdown: Path) -> tuple[Ranking, ...]:
-    """Compute the board and write it.
+def read_summaries(folder: Path) -> list[EntrySummary]:
+    """All entries of a folder, sorted by key, and what the board says of each; many are shared among processes.
+
+    Raises:
+        UsageError: if there is no such folder, or one of its files is no submission or can't be compared.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder; give the one that holds the submissions")
+    paths = sorted(folder.glob("*.json"), key=lambda path: path.stem)
+    workers = min(os.cpu_count() or 1, len(paths) // SHARE)
+    if workers < 2:
+        return [_read_summary(path) for path in paths]
+    # a fresh interpreter each: a copy of one that runs threads may hang
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_leave_interrupts)
+    try:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited, until they ignore it
+        try:
+            futures = [pool.submit(_read_summary, path) for path in paths]
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return [future.result() for future in futures]
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _read_summary(path: Path) -> EntrySummary:
+    return summarise(read_entry(path))
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C reaches every process of a terminal; the one that asked for the work answers it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def build(summaries: Iterable[EntrySummary], *, out: Path, markdown: Path) -> tuple[Ranking, ...]:
+    """Write the board.
 
     Args:
-        entries: what it shows.
+        summaries: its entries.
         out: the folder of the site, new, empty or an earlier build's.
         markdown: the Markdown file.
 
     Raises:
-        UsageError: if an entry can't be compared, `out` holds something else, or a folder can't be written to.
+        UsageError: if `out` holds something else, or a folder can't be written to.
     """
     _refuse_foreign(out)
-    board = rankings(summarise(entry) for entry in entries)
+    board = rankings(summaries)
     try:
         _write_site(out, board)
         markdown.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +131,8 @@ def _umask() -> int:
 def main() -> int:
     """The command; returns the exit code."""
     args = tyro.cli(Args, prog="python -m leaderboard.build")
-    board = build(read_entries(args.submissions), out=args.out, markdown=args.markdown)
+    _refuse_foreign(args.out)  # before the work rather than after
+    board = build(read_summaries(args.submissions), out=args.out, markdown=args.markdown)
     entries = sum(len(ranking.entries) for ranking in board)
     print(f"{args.markdown} and {args.out / 'index.html'} show {entries} entries in {len(board)} suites")
     for summary in (summary for ranking in board for summary in ranking.entries):

@@ -14,6 +14,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
+from leaderboard.board import summarise
 from leaderboard.build import build
 from leaderboard.submission import Entry, FilterSource
 from tests.leaderboard.made_up import make_entry
@@ -52,7 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("board")
     gains = {"iif": 0.3, "dtv-loo": 0.2, "random": -0.1, "reward": -0.3}
     entries = [make_entry("group-0", 0, gains=gains), hostile_entry(), make_entry("group-1", 1, gains=gains)]
-    build(entries, out=folder / "site", markdown=folder / "LEADERBOARD.md")
+    build(map(summarise, entries), out=folder / "site", markdown=folder / "LEADERBOARD.md")
     return folder / "site"
 
 

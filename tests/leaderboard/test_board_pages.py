@@ -1,6 +1,7 @@
 """What the pages and LEADERBOARD.md say, that hostile text stays text, and the command that writes them."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,12 +12,13 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+import leaderboard.build
 from filters.errors import UsageError
 from leaderboard.board import EntrySummary, Saving, rankings, summarise
 from leaderboard.board_markdown import leaderboard_markdown
 from leaderboard.board_pages import safe_url, script_json, site_files
 from leaderboard.board_text import limits, markdown, number, p_value, printable, saving, signed
-from leaderboard.build import build
+from leaderboard.build import build, read_summaries
 from leaderboard.significance import Interval
 from leaderboard.submission import digest_of, entry_of, write_document
 from tests.leaderboard.made_up import GAINS, make_document, make_entry, write_entries
@@ -77,6 +79,21 @@ def test_a_damaged_entry_leaves_the_earlier_site_alone(tmp_path):
     assert refused.stderr.count("\n") == 1
     assert "edited.json" in refused.stderr
     assert contents(tmp_path / "site") == before
+
+
+def test_many_entries_are_shared_among_processes(tmp_path, monkeypatch):
+    submissions = write_entries(tmp_path / "in", 3, gains=TWO, seeds=[0, 1])
+    alone = read_summaries(submissions)
+    monkeypatch.setattr(leaderboard.build, "SHARE", 1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    together = read_summaries(submissions)
+    assert [summary.entry.key for summary in together] == ["group-00", "group-01", "group-02"]
+    assert [repr(summary.rows) for summary in together] == [repr(summary.rows) for summary in alone]
+    (submissions / "group-01.json").write_text("{")
+    with pytest.raises(UsageError, match=r"group-01\.json is not JSON"):
+        read_summaries(submissions)
+    with pytest.raises(UsageError, match="is no folder"):
+        read_summaries(tmp_path / "nowhere")
 
 
 def test_no_foreign_folder_is_replaced(tmp_path):
