@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, unquote
@@ -67,7 +68,7 @@ class CellRun:
     filter_source: str | None = None
     """SHA-256 of the file that the filter's class came from; None where the run did not record it"""
 
-    @property
+    @cached_property
     def curve(self) -> NDArray[np.float64]:
         """[K] mean evaluation return of each checkpoint."""
         return np.array([episodes.mean() for episodes in self.returns])

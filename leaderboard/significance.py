@@ -179,6 +179,7 @@ def paired_power(effect: float, pairs: int, *, level: float = ALPHA) -> float:
     return float(stats.ncf.sf(critical, 1, pairs - 1, pairs * effect**2))
 
 
+@lru_cache(maxsize=64)  # a board asks for the same few hundreds of times
 def detectable_effect(pairs: int, *, level: float = ALPHA) -> float:
     """The smallest d_z that a two-sided paired t test finds with 80 % power; five pairs at 5 %: 1.682.
 
