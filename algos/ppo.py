@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from algos.checkpoint import is_due, restart, settings_hash
 from algos.compiled import BLANK_SIZE, Calls, Compile, choose_calls
+from algos.corrupt import Corrupted, Corruption
 from algos.envs import Envs, fragments, make_vector_env
 from algos.evaluate import make_evaluator
 from algos.recorder import ConsoleRecorder, Recorder, Round, mean_losses
@@ -86,6 +87,8 @@ class Args:
     """episodes an evaluation"""
     checkpoint_every: int = 0
     """rounds between checkpoints, where all environments start new episodes, so it decides the result; 0: none"""
+    corrupt: str = "none"
+    """make records harmful on purpose, KIND:FRACTION (see algos/corrupt.py); evaluation is never touched"""
     hidden: tuple[int, ...] = (64, 64)
     """widths of the tanh layers of the separate policy and value networks"""
 
@@ -93,6 +96,7 @@ class Args:
         for name in ("total_steps", "num_envs", "num_steps", "update_epochs", "eval_every", "eval_episodes"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}")
+        Corruption.parse(self.corrupt)
         if self.checkpoint_every < 0:
             raise UsageError(f"checkpoint_every must be 0 or more rounds, got {self.checkpoint_every}")
         if not 2 <= self.minibatch_size <= self.batch_size:
@@ -292,6 +296,10 @@ class State:
     rngs: dict[Stream, torch.Generator]
     eval_seeds: np.random.Generator
     """draws one seed an evaluation episode"""
+    corruption: np.random.SeedSequence
+    """where each round's corruption is drawn from"""
+    corrupted: Corrupted | None = None
+    """what was made harmful in the last rollout, for the recorder alone"""
     round: int = 0
 
 
@@ -319,6 +327,7 @@ def open_state(args: Args) -> State:
         episode_returns=np.zeros(args.num_envs),
         rngs={name: generator(sequence, args.device) for name, sequence in seeds.items()},
         eval_seeds=np.random.default_rng(seeds["evaluation"]),
+        corruption=seeds["corruption"],
     )
 
 
@@ -328,7 +337,10 @@ def tensor(array: NDArray[Any], device: str) -> Tensor:
 
 
 def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list[float]]:
-    """Play T steps in N environments. Returns the rollout [n] and the returns of the episodes that ended in it."""
+    """Play T steps in N environments. Returns the rollout [n] and the returns of the episodes that ended in it.
+
+    Leaves in `state.corrupted` which of the records were made harmful on purpose.
+    """
     clock, (T, N) = recorder.clock, (args.num_steps, args.num_envs)
     obs = np.zeros((T, N, *state.obs.shape[1:]), state.obs.dtype)
     final_obs = np.zeros_like(obs)
@@ -354,6 +366,9 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
 
     clock.start("inference")
     done = terminated | truncated
+    trajectory = fragments(done)
+    corrupted = Corruption.parse(args.corrupt).open(state.corruption, state.round, trajectory)
+    actions, rewards = corrupted.actions(actions, state.envs.action_space), corrupted.rewards(rewards)
     b_obs = tensor(obs.reshape(T * N, *obs.shape[2:]), args.device)
     b_actions = torch.as_tensor(actions.reshape(T * N, *actions.shape[2:])).to(args.device)
     last = done.copy()
@@ -367,7 +382,9 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
     advantages, deltas = gae(rewards, values, next_values, terminated, truncated, args)
     if not np.isfinite(advantages).all():
         raise TrainingError(f"rewards or values are not finite in round {state.round}; try a smaller learning rate")
-    b_advantages = tensor(advantages.reshape(T * N), args.device)
+    b_returns = tensor(advantages.reshape(T * N), args.device) + b_values
+    b_advantages = tensor(corrupted.advantages(advantages).reshape(T * N), args.device)
+    state.corrupted = corrupted
     rollout = Rollout(
         obs=b_obs,
         actions=b_actions,
@@ -375,9 +392,9 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
         values=b_values,
         rewards=tensor(rewards.reshape(T * N), args.device),
         advantages=b_advantages,
-        returns=b_advantages + b_values,
+        returns=b_returns,
         td_errors=tensor(deltas.reshape(T * N), args.device),
-        trajectory=torch.as_tensor(fragments(done).reshape(T * N)).to(args.device),
+        trajectory=torch.as_tensor(trajectory.reshape(T * N)).to(args.device),
         gamma=args.gamma,
         round=state.round,
         generator=state.rngs["filter"],
@@ -467,6 +484,8 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
             step=(state.round + 1) * args.batch_size,
             rounds=args.rounds,
             selection=selection,
+            trajectory=rollout.trajectory,
+            corrupted=state.corrupted,
             optimizer_steps=steps,
             losses=losses,
             train_return=float(np.mean(ended)) if ended else None,

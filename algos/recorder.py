@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from algos.checkpoint import FILE, CheckpointError, load, read_seconds, restore, save, settings_hash
 from algos.clock import PHASES, Clock, Phase
+from algos.corrupt import Corrupted
 from filters.api import Selection
 from filters.errors import TrainingError
 
@@ -27,6 +28,10 @@ class Round:
     """rounds of the whole run"""
     selection: Selection
     """the filter's answer"""
+    trajectory: torch.Tensor
+    """[n] which trajectory a record belongs to, 0..U-1"""
+    corrupted: Corrupted | None
+    """which records were made harmful on purpose"""
     optimizer_steps: int
     """minibatch updates made; 0 when the filter kept too little to train on"""
     losses: dict[str, float] = field(default_factory=dict)

@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 import torch
 
-Stream = Literal["network", "environment", "action", "minibatch", "filter", "evaluation"]
-STREAMS: tuple[Stream, ...] = ("network", "environment", "action", "minibatch", "filter", "evaluation")
+Stream = Literal["network", "environment", "action", "minibatch", "filter", "evaluation", "corruption"]
+STREAMS: tuple[Stream, ...] = ("network", "environment", "action", "minibatch", "filter", "evaluation", "corruption")
 
 
 def seed_sequences(seed: int) -> dict[Stream, np.random.SeedSequence]:

@@ -31,6 +31,8 @@ class Cell:
     device: Literal["cpu", "cuda"] = "cpu"
     jobs: int = 1
     """cells that run side by side, for the record"""
+    trace: bool = False
+    """write what every round dropped; changes no result"""
 
     @property
     def path(self) -> Path:
@@ -119,7 +121,7 @@ def run_cell(cell: Cell, progress: Callable[[int, int], None]) -> str | None:
             shutil.rmtree(cell.path)
         cell.path.mkdir(parents=True)
         write_json(cell.path / "config.json", config)
-    recorder = RunRecorder(cell.path, progress, open_checkpoints(cell, config))
+    recorder = RunRecorder(cell.path, progress, open_checkpoints(cell, config), trace=cell.trace)
     try:
         args = replace(cell.task.args, seed=cell.seed, device=cell.device)
         filter = make_filter(cell)

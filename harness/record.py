@@ -12,8 +12,10 @@ from torch.utils.tensorboard import SummaryWriter
 
 from algos.clock import PHASES, Clock, Phase
 from algos.recorder import Round
+from harness.detection import detection
 from harness.resume import Checkpoints
 from harness.store import SCHEMA, write_json
+from harness.trace import write_trace
 
 Progress = Callable[[int, int], None]
 """called with (rounds done, rounds in all)"""
@@ -26,17 +28,21 @@ class RunRecorder:
         folder: the cell's folder, empty but for its config unless the run goes on from a checkpoint.
         progress: told after every round.
         checkpoints: where to keep the run's state; None for a run without.
+        trace: write what every round dropped as well.
 
     Raises:
         OSError: if the folder can't be written to.
     """
 
-    def __init__(self, folder: Path, progress: Progress, checkpoints: Checkpoints | None = None) -> None:
+    def __init__(
+        self, folder: Path, progress: Progress, checkpoints: Checkpoints | None = None, *, trace: bool = False
+    ) -> None:
         self.clock = Clock()
         self._folder = folder
         self._progress = progress
         self._booked: dict[Phase, float] = dict.fromkeys(PHASES, 0.0)
         self._checkpoints = checkpoints
+        self._trace = trace
         # Appending, so that a write after the logs were cut back for going on lands at their new end.
         self._evals = (folder / "evals.jsonl").open("a", encoding="utf-8")
         self._rounds = (folder / "rounds.jsonl").open("a", encoding="utf-8")
@@ -59,10 +65,14 @@ class RunRecorder:
         """Write what the round did and how long each phase of it took."""
         spent = {phase: self.clock.seconds[phase] - self._booked[phase] for phase in PHASES}
         self._booked = dict(self.clock.seconds)
-        line = {"round": report.number, "step": report.step, "kept": report.kept}
+        line: dict[str, Any] = {"round": report.number, "step": report.step, "kept": report.kept}
         line |= {"optimizer_steps": report.optimizer_steps, "skipped": report.optimizer_steps == 0}
         line |= {"unscorable": report.selection.unscorable}
+        if report.corrupted is not None and report.corrupted.fraction:
+            line |= {"corruption": detection(report)}
         _write_line(self._rounds, line | report.losses | {"train_return": report.train_return, "seconds": spent})
+        if self._trace:
+            write_trace(self._folder, report)
         for tag, value in report.scalars.items():
             self._scalar(tag, value, report.step)
         self.rounds_done = report.number + 1

@@ -60,6 +60,10 @@ class Args:
     checkpoint_every: int = 0
     """rounds between checkpoints from which an interrupted cell goes on; 0: none. Environments start new episodes
     at each, which decides the result: let several episodes fit in between"""
+    corrupt: str = "none"
+    """make records harmful on purpose, KIND:FRACTION as in reward-flip:0.2; the report says who finds them"""
+    trace: bool = False
+    """write what each round dropped, with its scores, to trace/ in each run directory"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto takes, per task, the device on which a short round was faster; cuda means cuda"""
     compile: Compile = "auto"
@@ -121,7 +125,7 @@ def plan(args: Args) -> list[Cell]:
         raise UsageError(f"--jobs must be 0 or more, got {args.jobs}")
     jobs = args.jobs or machine.jobs()
     cells = [
-        Cell(task=task, spec=spec, seed=seed, out=args.out, device=devices[task], jobs=jobs)
+        Cell(task=task, spec=spec, seed=seed, out=args.out, device=devices[task], jobs=jobs, trace=args.trace)
         for task in sorted(tasks, key=lambda task: task.work, reverse=True)
         for seed in parse_seeds(args.seeds)
         for spec in specs
@@ -149,6 +153,7 @@ def pick_tasks(args: Args) -> list[Task]:
             eval_every=1 if args.paper_eval else args.eval_every,
             apply=None if args.apply == "filter" else args.apply,
             checkpoint_every=args.checkpoint_every,
+            corrupt=args.corrupt,
         )
         for task in dict.fromkeys(tasks)
     ]

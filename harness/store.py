@@ -13,7 +13,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -67,6 +67,9 @@ class CellRun:
     """code, packages and hardware, as in run.json"""
     filter_source: str | None = None
     """SHA-256 of the file that the filter's class came from; None where the run did not record it"""
+
+    corruption: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """[R] a name of `harness.detection`, NaN where nothing can be said; empty where no record was made harmful"""
 
     @cached_property
     def curve(self) -> NDArray[np.float64]:
@@ -159,6 +162,7 @@ def read_cell(path: Path) -> CellRun:
         references={name: _number(references, name, path / "config.json") for name in ("random", "solved")},
         lengths=tuple(_lengths(line, evals) for line in checkpoints),
         provenance=_field(run, "provenance", dict, path / "run.json"),
+        corruption=_corruption(log, rounds),
         filter_source=None
         if run.get("filter_source") is None
         else _field(run, "filter_source", str, path / "run.json"),
@@ -303,6 +307,18 @@ def _seconds(seconds: list[float], file: Path) -> NDArray[np.float64]:
     if axis[0] <= 0 or np.any(np.diff(axis) < 0):
         raise _damaged(file, "has seconds that are not positive or run backwards")
     return axis
+
+
+def _corruption(rounds: list[Json], file: Path) -> dict[str, NDArray[np.float64]]:
+    found = [_field(line, "corruption", dict, file) for line in rounds if "corruption" in line]
+    if not found:
+        return {}
+    if len(found) < len(rounds) or any(numbers.keys() != found[0].keys() for numbers in found):
+        raise _damaged(file, "says of some rounds only how records were corrupted")
+    return {
+        name: np.array([np.nan if one[name] is None else _number(one, name, file) for one in found])
+        for name in found[0]
+    }
 
 
 def _totals(rounds: list[Json], file: Path) -> dict[str, float]:

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from algos import ppo, ppo_atari, ppo_continuous, ppo_minigrid
+from algos.corrupt import Corruption
 from algos.envs import Backend
 from filters.api import Apply
 from filters.errors import UsageError
@@ -83,6 +84,7 @@ class Task:
         eval_every: int = 0,
         apply: Apply | None = None,
         checkpoint_every: int = 0,
+        corrupt: str = "none",
     ) -> "Task":
         """This task in other circumstances; what differs becomes part of its id.
 
@@ -92,6 +94,7 @@ class Task:
             eval_every: rounds between evaluations; 0 for the task's own.
             apply: how selections are applied; None for each filter's own way.
             checkpoint_every: rounds between checkpoints, where environments start anew; 0 for none.
+            corrupt: records made harmful on purpose, KIND:FRACTION; none for as the task says.
         """
         args = self.args
         episodes, every = eval_episodes or args.eval_episodes, eval_every or args.eval_every
@@ -102,8 +105,13 @@ class Task:
             changes.append(apply)
         if checkpoint_every:
             changes.append(f"checkpoint-{checkpoint_every}")
+        corruption = Corruption.parse(corrupt)
+        if corruption.fraction:
+            changes.append(f"corrupt-{corruption.kind}-{corruption.fraction:g}")
         args = replace(args, env_backend=env_backend, eval_episodes=episodes, eval_every=every)
         args = replace(args, checkpoint_every=checkpoint_every)
+        if corruption.fraction:
+            args = replace(args, corrupt=f"{corruption.kind}:{corruption.fraction:g}")
         return replace(self, id="@".join([self.id, *changes]), args=args, apply=apply)
 
 
@@ -330,7 +338,18 @@ _TASKS = (
     ),
 )
 
-TASKS: dict[str, Task] = {task.id: task for task in _TASKS}
+CORRUPTED = "MiniGrid-Empty-8x8-quick/v2"
+"""the task whose records the suite `corrupt` makes harmful"""
+CORRUPTIONS = tuple(f"{kind}:{fraction}" for kind in ("advantage-flip", "reward-flip") for fraction in (0.2, 0.4))
+
+
+def _with_corruptions(tasks: tuple[Task, ...]) -> dict[str, Task]:
+    by_id = {task.id: task for task in tasks}
+    variants = [by_id[CORRUPTED].varied(env_backend="gymnasium", corrupt=corrupt) for corrupt in CORRUPTIONS]
+    return by_id | {task.id: task for task in variants}
+
+
+TASKS: dict[str, Task] = _with_corruptions(_TASKS)
 
 SUITES: dict[str, tuple[str, ...]] = {
     "smoke": ("smoke-FrozenLake/v1", "smoke-MiniGrid/v1"),
@@ -347,6 +366,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "dtv": ("MiniGrid-Empty-8x8-dtv/v1", "MiniGrid-DoorKey-8x8/v1"),
     "atari": ("Pong/v1",),
     "cleanrl": ("CartPole/v2", "Acrobot-cleanrl/v2"),
+    "corrupt": tuple(task_id for task_id in TASKS if task_id.startswith(CORRUPTED)),
 }
 """a suite's tasks; the default suite is `quick`"""
 
@@ -355,7 +375,7 @@ def find_task(task_id: str) -> Task:
     """The task of that id; without a version, the newest one. Raises UsageError with near misses."""
     if task_id in TASKS:
         return TASKS[task_id]
-    versions = [task for task in _TASKS if task.id.rpartition("/")[0] == task_id]
+    versions = [task for task in _TASKS if task.id.rpartition("/")[0] == task_id]  # without the corrupted variants
     if versions:
         return max(versions, key=lambda task: int(task.id.rpartition("/v")[2]))
     raise UsageError(f"unknown task {task_id!r}; {suggest(task_id, list(TASKS))}")

@@ -1,6 +1,6 @@
 """How does each filter compare with the baseline: on each task, and over all tasks together?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +65,8 @@ class Row:
     """the filter's share of the training seconds"""
     versus: Versus | None
     """None for the baseline, and where nothing can be compared"""
+    corruption: tuple[Mapping[str, Array], ...] = ()
+    """S times [R]: how well corrupted records were found, round by round; empty mappings where there were none"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +190,7 @@ def _row(spec: str, cells: list[CellRun], versus: Versus | None) -> Row:
         kept=np.array([cell.kept.mean() for cell in cells]),
         filter_share=np.array(shares),
         versus=versus,
+        corruption=tuple(cell.corruption for cell in cells),
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.comparison import Aggregate, Comparison, JointTest, Row, TaskComparison, Versus
+from leaderboard.corruption import Detection, detections
 from leaderboard.metrics import Reduction
 from leaderboard.significance import Interval
 
@@ -37,6 +38,16 @@ JOINT = (
     "p\n(Holm)",
 )
 AGGREGATES = ("Filter", "Seeds", "IQM", "95 % interval", "P(better)", "95 % interval")
+DETECTION = (
+    "Filter",
+    "AUROC",
+    "Average\nprecision",
+    "Corrupted\n%",
+    "Recall\n%",
+    "Precision\n%",
+    "Δ final",
+    "95 % interval",
+)
 
 LEGEND = (
     "± is one standard error over the seeds; – means not computed.",
@@ -51,6 +62,11 @@ LEGEND = (
     "d_z: mean difference / its standard deviation. Detectable: the smallest that a paired t test finds with 80 % "
     "power, at 5 % on a task and at 5 % / filters in the joint test.",
     "Filter time: the filter's share of the training time (evaluation and logging left out).",
+)
+DETECTION_LEGEND = (
+    "AUROC, average precision: how well the scores tell corrupted from clean records, mean over rounds; by chance 0.5 "
+    "and the corrupted share. Recall, precision: of the records dropped.",
+    "Δ final: normalised final return minus that on the clean task, same filter and seed.",
 )
 AGGREGATE_LEGEND = (
     "IQM: mean of the middle half of all runs by their normalised final return (0 = random policy, 1 = solved task).",
@@ -81,8 +97,15 @@ def task_sheets(task: TaskComparison, baseline: str | None) -> list[Sheet]:
 
 
 def suite_sheets(comparison: Comparison) -> list[Sheet]:
-    """Over all tasks together: the joint tests if a filter was tested, the aggregates if there are two tasks."""
+    """Over all tasks together: the joint tests if a filter was tested, the aggregates if there are two tasks.
+
+    Where records were made harmful, who found them comes first.
+    """
     sheets = []
+    found = detections(comparison)
+    for task in dict.fromkeys(detection.task for detection in found):
+        rows = tuple(_detection(one, comparison.baseline) for one in found if one.task == task)
+        sheets.append(Sheet(f"{task}: who finds the records made harmful, and what they cost", DETECTION, rows))
     if comparison.joint:
         rows = tuple(_joint(test, len(comparison.tasks)) for test in comparison.joint)
         sheets.append(Sheet("All tasks together: sign-flip test of AUC over (task, seed) pairs", JOINT, rows))
@@ -94,7 +117,11 @@ def suite_sheets(comparison: Comparison) -> list[Sheet]:
 
 def legend(comparison: Comparison) -> tuple[str, ...]:
     """What the words in the tables mean, a sentence or two each."""
-    return (*LEGEND, *AGGREGATE_LEGEND) if comparison.aggregates else LEGEND
+    return (
+        *LEGEND,
+        *(AGGREGATE_LEGEND if comparison.aggregates else ()),
+        *(DETECTION_LEGEND if detections(comparison) else ()),
+    )
 
 
 def _label(spec: str, baseline: str | None) -> str:
@@ -162,6 +189,18 @@ def _aggregate(aggregate: Aggregate, baseline: str | None) -> tuple[str, ...]:
         str(len(aggregate.scores)) if aggregate.iqm else DASH,
         *_estimate(aggregate.iqm, ".3f"),
         *_estimate(aggregate.improvement, ".1%"),
+    )
+
+
+def _detection(detection: Detection, baseline: str | None) -> tuple[str, ...]:
+    numbers = (detection.auroc, detection.average_precision)
+    shares = (detection.recall, detection.precision)
+    return (
+        _label(detection.spec, baseline),
+        *("–" if np.isnan(values).any() else _mean_and_error(values, digits=3) for values in numbers),
+        _mean(100 * detection.corrupted, digits=1),
+        *("–" if np.isnan(values).any() else _mean(100 * values, digits=1) for values in shares),
+        *_estimate(detection.lost, "+.3f"),
     )
 
 

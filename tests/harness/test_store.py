@@ -67,7 +67,7 @@ def write_lines(path: Path, lines: list[dict]) -> None:
 def test_layout():
     out = Path("runs")
     path = store.cell_dir(out, "MiniGrid-Empty-8x8/v2", "iif:fraction=0.25,warmup=5", 0)
-    assert path == out / "MiniGrid-Empty-8x8-v1" / "iif:fraction=0.25,warmup=5" / "seed-0"
+    assert path == out / "MiniGrid-Empty-8x8-v2" / "iif:fraction=0.25,warmup=5" / "seed-0"
 
 
 @pytest.mark.parametrize("spec", ["../../etc", "..", ".", "a/b:path=/tmp/x", "p.m:C:name=ä b%2F"])
