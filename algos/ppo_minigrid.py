@@ -354,7 +354,8 @@ def open_state(args: Args) -> State:
 
 def tensor(array: NDArray[Any], device: str) -> Tensor:
     """Observations and numbers as the network takes them: bytes stay bytes, all else becomes float32."""
-    return torch.as_tensor(array if array.dtype == np.uint8 else array.astype(np.float32, copy=False)).to(device)
+    host = torch.as_tensor(array if array.dtype == np.uint8 else array.astype(np.float32, copy=False))
+    return host if device == "cpu" else host.pin_memory().to(device, non_blocking=True)
 
 
 def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list[float]]:
