@@ -16,6 +16,7 @@ from leaderboard import board_text
 from leaderboard.board import VERDICTS, BoardRow, EntrySummary, Ranking
 from leaderboard.board_figures import figure_data, numbers
 from leaderboard.submission import FilterSource
+from leaderboard.tables import DETECTION_LEGEND, detection_sheets
 
 GENERATOR = "FilterGym leaderboard.build"
 CHOSEN = 3
@@ -177,6 +178,8 @@ def _entry_context(summary: EntrySummary) -> dict[str, Any]:
         "entry": entry,
         "summary": summary,
         "filters": filters,
+        "detections": detection_sheets(summary.comparison),
+        "detection_legend": DETECTION_LEGEND,
         "link": safe_url(entry.url),
         "chosen": {row.row_id for row in filters[:CHOSEN]},
         "points": [_point(row, row.spec) for row in filters],

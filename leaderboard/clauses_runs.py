@@ -15,6 +15,8 @@ SLIP = 1e-6
 """how far a sum of floating-point rewards may lie outside the range"""
 KEPT_DIGITS = 1e-6
 """kept fractions are rounded to this"""
+FOUND = ("corrupted", "auroc", "average_precision", "recall", "precision")
+"""what is recorded of every round of a corrupted task"""
 CLOCK_SLIP = 0.02
 """seconds by which clocks that were rounded to the millisecond may differ, and a thousandth on top"""
 
@@ -38,11 +40,19 @@ def checkpoints(claim: Claim) -> Iterator[str]:
 
 
 def _protocol_problems(cell: Json, task: "Task") -> Iterator[str]:
+    from algos.corrupt import Corruption
+
     expected = {name: len(task.checkpoints) for name in ("seconds", "returns", "lengths")}
     expected |= dict.fromkeys(("kept", "optimizer_steps"), task.args.rounds)
     for name, length in expected.items():
         if len(cell[name]) != length:
             yield f"{name} has to have {length} items, got {len(cell[name])}"
+    names = FOUND if Corruption.parse(task.args.corrupt).fraction else ()
+    if cell["corruption"].keys() != set(names):
+        yield f"corruption has to have exactly {', '.join(names) or 'nothing'}"
+    for name, values in cell["corruption"].items():
+        if len(values) != task.args.rounds:
+            yield f"corruption.{name} has to have {task.args.rounds} items, got {len(values)}"
     for name in ("returns", "lengths"):
         odd = {len(episodes) for episodes in cell[name]} - {task.args.eval_episodes}
         if odd:

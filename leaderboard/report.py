@@ -14,7 +14,7 @@ from rich.text import Text
 from filters.errors import UsageError, run_command
 from harness.store import CellFailure, CellRun, find_cells, read_cell, read_failure, status
 from leaderboard.comparison import Comparison, compare
-from leaderboard.tables import Sheet, legend, suite_sheets, task_sheets
+from leaderboard.tables import Sheet, detection_sheets, legend, suite_sheets, task_sheets
 
 WIDTH = 100
 """columns that the tables are laid out for where the output is no terminal"""
@@ -64,7 +64,7 @@ def render(comparison: Comparison, *, width: int = WIDTH) -> RenderableType:
     for task in comparison.tasks:
         parts += [draw(sheet, width) for sheet in task_sheets(task, comparison.baseline)]
         parts += [Text(f"{task.task}: {problem}\n", style="red") for problem in task.problems]
-    parts += [draw(sheet, width) for sheet in suite_sheets(comparison)]
+    parts += [draw(sheet, width) for sheet in (*detection_sheets(comparison), *suite_sheets(comparison))]
     parts += [Text(line, style="dim") for line in legend(comparison)]
     return Group(*parts)
 
@@ -75,7 +75,7 @@ def to_markdown(comparison: Comparison) -> str:
     for task in comparison.tasks:
         blocks += [_markdown_table(sheet) for sheet in task_sheets(task, comparison.baseline)]
         blocks += [f"**{_escape(f'{task.task}: {problem}')}**" for problem in task.problems]
-    blocks += [_markdown_table(sheet) for sheet in suite_sheets(comparison)]
+    blocks += [_markdown_table(sheet) for sheet in (*detection_sheets(comparison), *suite_sheets(comparison))]
     blocks.append("\n".join(f"- {_escape(line)}" for line in legend(comparison)))
     return "\n\n".join(blocks) + "\n"
 

@@ -167,7 +167,15 @@ CELL = Record(
             of=Number(low=0, high=LONGEST),
             fewest=1,
             most=20,
-            about="seconds of the whole run, by phase: environment, inference, filter, update, evaluation, logging",
+            about="seconds of the whole run, by phase: startup, environment, inference, filter, update, evaluation, "
+            "logging",
+        ),
+        "corruption": Map(
+            keys=word(""),
+            of=Array(of=Maybe(of=Number(low=0, high=1), about=""), longest=MAX_ROUNDS),
+            most=10,
+            about="[R] how well corrupted records were found, by name (corrupted, auroc, average_precision, recall, "
+            "precision; null where nothing can be said); empty where no record was made harmful",
         ),
     },
 )

@@ -249,6 +249,10 @@ def _cell(document: Json, cell: Json, key: str) -> CellRun:
         references=task["references"],
         lengths=tuple(np.array(lengths, dtype=np.int64) for lengths in cell["lengths"]),
         provenance=document["provenance"],
+        corruption={
+            name: np.array([np.nan if value is None else value for value in values])
+            for name, values in cell["corruption"].items()
+        },
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tyro
 
 from filters.errors import UsageError, run_command
@@ -247,6 +248,10 @@ def _cell(cell: CellRun) -> Json:
         "kept": [_shortest(round(float(kept), 6)) for kept in cell.kept],
         "optimizer_steps": cell.optimizer_steps.tolist(),
         "phase_seconds": {phase: round(float(seconds), 3) for phase, seconds in cell.phase_seconds.items()},
+        "corruption": {
+            name: [None if np.isnan(value) else round(float(value), 6) for value in values]
+            for name, values in cell.corruption.items()
+        },
     }
 
 

@@ -97,15 +97,8 @@ def task_sheets(task: TaskComparison, baseline: str | None) -> list[Sheet]:
 
 
 def suite_sheets(comparison: Comparison) -> list[Sheet]:
-    """Over all tasks together: the joint tests if a filter was tested, the aggregates if there are two tasks.
-
-    Where records were made harmful, who found them comes first.
-    """
+    """Over all tasks together: the joint tests if a filter was tested, the aggregates if there are two tasks."""
     sheets = []
-    found = detections(comparison)
-    for task in dict.fromkeys(detection.task for detection in found):
-        rows = tuple(_detection(one, comparison.baseline) for one in found if one.task == task)
-        sheets.append(Sheet(f"{task}: who finds the records made harmful, and what they cost", DETECTION, rows))
     if comparison.joint:
         rows = tuple(_joint(test, len(comparison.tasks)) for test in comparison.joint)
         sheets.append(Sheet("All tasks together: sign-flip test of AUC over (task, seed) pairs", JOINT, rows))
@@ -113,6 +106,19 @@ def suite_sheets(comparison: Comparison) -> list[Sheet]:
         rows = tuple(_aggregate(aggregate, comparison.baseline) for aggregate in comparison.aggregates)
         sheets.append(Sheet("Across tasks: normalised final returns", AGGREGATES, rows))
     return sheets
+
+
+def detection_sheets(comparison: Comparison) -> list[Sheet]:
+    """For every task with records made harmful: who found them."""
+    found = detections(comparison)
+    return [
+        Sheet(
+            f"{task}: who finds the records made harmful, and what they cost",
+            DETECTION,
+            tuple(_detection(one, comparison.baseline) for one in found if one.task == task),
+        )
+        for task in dict.fromkeys(detection.task for detection in found)
+    ]
 
 
 def legend(comparison: Comparison) -> tuple[str, ...]:

@@ -127,4 +127,5 @@ def _cell(
             "update": 0.5 * pace * count,
             "evaluation": 3.0,
         },
+        "corruption": {},
     }

@@ -12,6 +12,7 @@ import pytest
 
 from filters.errors import UsageError
 from harness.store import find_cells, read_cell
+from leaderboard.clauses_runs import FOUND
 from leaderboard.comparison import compare
 from leaderboard.schema_page import page
 from leaderboard.submission import (
@@ -24,6 +25,7 @@ from leaderboard.submission import (
     to_text,
 )
 from leaderboard.submit import build
+from leaderboard.validate import examine
 from tests.leaderboard.conftest import ROOT
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -180,3 +182,20 @@ def test_reading_and_writing_submissions_is_light() -> None:
     modules = "submission, submit, validate, rerun, schema_page"
     code = f"import sys; from leaderboard import {modules}\nassert not {{'torch', 'gymnasium'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=60)
+
+
+def test_what_was_found_of_corrupted_records_survives_the_file(smoke_submission: Path, tmp_path: Path) -> None:
+    document = json.loads(smoke_submission.read_text(encoding="utf-8"))
+    for cell in document["cells"]:
+        rounds = len(cell["kept"])
+        cell["corruption"] = {name: [0.25] * (rounds - 1) + [None] for name in FOUND}
+    assert shape_problems(document) == []
+    file = tmp_path / "corrupt.json"
+    file.write_text(to_text(document | {"digest": digest_of(document)}))
+    entry = read_entry(file)
+    for cell in entry.cells:
+        assert cell.corruption.keys() == set(FOUND)
+        assert np.isnan(cell.corruption["auroc"][-1])
+    problems = examine(file.read_bytes(), file, accepted=())["checkpoints"]
+    assert problems
+    assert all("corruption has to have exactly nothing" in problem for problem in problems), "smoke tasks are clean"
