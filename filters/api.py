@@ -100,7 +100,10 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """Base of all filters: a frozen dataclass whose fields are its hyperparameters (`asdict` is what gets recorded)."""
+    """Base of all filters: a frozen dataclass whose fields are its hyperparameters (`asdict` is what gets recorded).
+
+    It keeps nothing from round to round: a run that goes on from a checkpoint makes its filter anew.
+    """
 
     apply: ClassVar[Apply] = "repack"
     """`repack`: minibatches keep their size and there are fewer of them. `mask`: minibatches keep their place and
