@@ -12,7 +12,8 @@ from torch.utils.tensorboard import SummaryWriter
 
 from algos.clock import PHASES, Clock, Phase
 from algos.recorder import Round
-from harness.store import SCHEMA, write_json
+from harness.jsonfile import digest
+from harness.store import HASHED, SCHEMA, seal, write_json
 
 Progress = Callable[[int, int], None]
 """called with (rounds done, rounds in all)"""
@@ -69,7 +70,8 @@ class RunRecorder:
         seconds = {phase: self.clock.seconds[phase] for phase in PHASES}
         run = {"schema": SCHEMA, "status": "complete", "seconds": seconds}
         run |= {"compiled": self._compiled, "provenance": provenance}
-        write_json(self._folder / "run.json", run)
+        run["files"] = {name: digest(self._folder / name) for name in HASHED if (self._folder / name).exists()}
+        write_json(self._folder / "run.json", run | {"digest": seal(run)})
 
     def close(self) -> None:
         """Flush and close all files."""
