@@ -122,7 +122,7 @@ def read_holder(file: Path) -> dict[str, Any] | None:
     try:
         return parse(b"".join(Regular(file, OBJECT_BYTES).lines(OBJECT_BYTES)), file)
     except UsageError:
-        return {} if file.exists() else None
+        return {} if os.path.lexists(file) else None
 
 
 def me() -> dict[str, Any]:
