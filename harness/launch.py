@@ -17,6 +17,8 @@ from harness.cell import Cell, Outcome, Progress, record_failure, storage_error,
 from harness.lock import CellLock, is_locked
 from harness.store import status
 
+START_UP = 120.0
+"""seconds that a process may take until it begins with its first cell"""
 PATIENCE = 0.5
 """seconds between two looks at a cell that another sweep is running"""
 
@@ -120,14 +122,14 @@ class Worker:
 
     def start(self, cell: Cell, on_event: OnEvent) -> None:
         """Hand the process a cell."""
-        self.cell, self._rounds_done, self._began = cell, None, time.monotonic()
+        self.cell, self._rounds_done, self._began = cell, None, time.monotonic() + START_UP
         on_event(Event(cell))
         with suppress(OSError):  # it has died: `receive` sees that next
             self.connection.send(cell)
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the cell's time is up, or None where it has no limit."""
+        """Until the cell's time is up, its process's start left out; None where it has no limit."""
         return None if self._timeout is None else max(0.0, self._began + self._timeout - time.monotonic())
 
     def receive(self) -> Event:
@@ -139,6 +141,7 @@ class Worker:
             code = self.process.exitcode
             how = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
             return self._bury(f"the worker process died ({how}), perhaps out of memory")
+        self._began = min(self._began, time.monotonic())
         self._rounds_done = event.rounds_done or self._rounds_done
         if event.ended:
             self.cell = None
@@ -191,6 +194,7 @@ def serve(connection: "Connection[Any, Any]", run: Run) -> None:
             cell: Cell = connection.recv()
         except EOFError:
             return
+        _tell(connection, Event(cell))  # its time begins to count
         _tell(connection, _attempt(cell, connection, run))
 
 
