@@ -215,7 +215,7 @@ def mixed_versions(cells: Sequence[Path]) -> dict[str, str]:
             continue
         if isinstance(made_by, dict) and isinstance(made_by.get("packages"), dict):
             for name, version in ({"python": made_by.get("python")} | made_by["packages"]).items():
-                seen.setdefault(task, {}).setdefault(printable(name)[:40], set()).add(in_short(version))
+                seen.setdefault(task, {}).setdefault(printable(name)[:40], set()).add(in_short(version).strip("'"))
     named = {
         task: [f"{name} ({', '.join(sorted(found))})" for name, found in sorted(names.items()) if len(found) > 1]
         for task, names in seen.items()
