@@ -23,7 +23,7 @@ from algos.checkpoint import is_due, restart, settings_hash
 from algos.compiled import BLANK_SIZE, Compile, Stepping, choose_step
 from algos.envs import Envs, fragments, make_vector_env
 from algos.evaluate import make_evaluator
-from algos.recorder import ConsoleRecorder, Recorder, Round, mean_losses
+from algos.recorder import ConsoleRecorder, Recorder, Round, check_parameters, mean_losses
 from algos.streams import Stream, generator, seed_sequences, sub_seeds
 from filters.api import Filter, Objective, Params, Rollout, Selection, minibatches, run_filter
 from filters.errors import TrainingError, UsageError, run_command
@@ -457,6 +457,7 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
         clock.start("update")
         sums, steps = update(state, rollout, selection, apply or filter.apply, args)
         losses = mean_losses(sums, steps, LOSSES, state.round)
+        check_parameters(state.agent, state.round)
 
         clock.start("logging")
         report = Round(

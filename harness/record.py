@@ -12,8 +12,9 @@ from torch.utils.tensorboard import SummaryWriter
 
 from algos.clock import PHASES, Clock, Phase
 from algos.recorder import Round
+from harness.jsonfile import digest
 from harness.resume import Checkpoints
-from harness.store import SCHEMA, write_json
+from harness.store import HASHED, SCHEMA, seal, write_json
 
 Progress = Callable[[int, int], None]
 """called with (rounds done, rounds in all)"""
@@ -94,7 +95,8 @@ class RunRecorder:
         run |= {"compiled": self._compiled, "provenance": provenance}
         if self._checkpoints and len(self._checkpoints.stretches) > 1:
             run["stretches"] = self._checkpoints.stretches
-        write_json(self._folder / "run.json", run)
+        run["files"] = {name: digest(self._folder / name) for name in HASHED if (self._folder / name).exists()}
+        write_json(self._folder / "run.json", run | {"digest": seal(run)})
         if self._checkpoints:
             self._checkpoints.remove()
 
