@@ -24,7 +24,7 @@ from algos.compiled import BLANK_SIZE, Calls, Compile, choose_calls
 from algos.corrupt import Corrupted, Corruption
 from algos.envs import Envs, fragments, make_vector_env
 from algos.evaluate import make_evaluator
-from algos.recorder import ConsoleRecorder, Recorder, Round, mean_losses
+from algos.recorder import ConsoleRecorder, Recorder, Round, check_parameters, mean_losses
 from algos.streams import Stream, generator, seed_sequences, sub_seeds
 from filters.api import Filter, Objective, Params, Rollout, Selection, minibatches, run_filter
 from filters.errors import TrainingError, UsageError, run_command
@@ -478,6 +478,7 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
         clock.start("update")
         sums, steps = update(state, rollout, selection, apply or filter.apply, args)
         losses = mean_losses(sums, steps, LOSSES, state.round)
+        check_parameters(state.agent, state.round)
 
         clock.start("logging")
         report = Round(

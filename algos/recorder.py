@@ -181,3 +181,15 @@ def mean_losses(sums: torch.Tensor, steps: int, names: tuple[str, ...], number: 
     if bad:
         raise TrainingError(f"{bad[0]} is {losses[bad[0]]} in round {number}; try a smaller learning rate")
     return losses
+
+
+def check_parameters(agent: torch.nn.Module, number: int) -> None:
+    """Raise TrainingError if a parameter is not finite, as after a gradient that was not: losses show that too late."""
+    named = dict(agent.named_parameters())
+    finite = torch.stack([p.detach().isfinite().all() for p in named.values()]).tolist()
+    bad = [name for name, fine in zip(named, finite, strict=True) if not fine]
+    if bad:
+        raise TrainingError(
+            f"parameter {bad[0]} is not finite after the update of round {number}, because a gradient was not or the "
+            "step was too large; try a smaller learning rate"
+        )

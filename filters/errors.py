@@ -25,10 +25,10 @@ def run_command(command: Callable[[], int | None]) -> int:
     try:
         return command() or 0
     except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(error)}", file=sys.stderr)
         return 2
     except (FilterError, TrainingError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -36,3 +36,8 @@ def run_command(command: Callable[[], int | None]) -> int:
     except BrokenPipeError:  # whoever read the output has gone, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit finds a reader
         return 141
+
+
+def one_line(error: Exception) -> str:
+    """The message on one line, without what could steer a terminal: it may quote file names and files."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in " ".join(str(error).split()))

@@ -1,10 +1,12 @@
 """How does one (task, filter, seed) become a run directory?"""
 
+import errno
 import hashlib
 import json
 import shutil
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,11 +14,35 @@ from typing import Any, Literal
 from filters.api import Filter
 from filters.errors import FilterError, TrainingError, UsageError
 from filters.registry import make
+from harness.lock import CellLock
 from harness.provenance import provenance, source_of, text_hash
 from harness.record import RunRecorder
 from harness.resume import Checkpoints, can_go_on, clear_leftovers, run_key
-from harness.store import SCHEMA, cell_dir, status, write_json
+from harness.sources import filter_sources, project_sources
+from harness.store import SCHEMA, cell_dir, read_config, read_failure, read_run, status, write_json
 from harness.tasks import Task
+
+STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"""errors that no other cell on the same disk would be spared"""
+LONGEST = 200_000
+"""characters of a traceback that are kept"""
+
+Progress = Callable[[int, int], None]
+"""called with (rounds done, rounds in all) after every round"""
+
+
+class StorageError(UsageError):
+    """The output folder can't be written to any more, so the whole sweep stops."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a cell."""
+
+    error: str | None = None
+    """why it failed, if it did"""
+    busy: bool = False
+    """another sweep is running it"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +91,8 @@ def describe(cell: Cell) -> dict[str, Any]:
         "args": asdict(replace(cell.task.args, seed=cell.seed, device=cell.device)),
         "references": cell.task.references,
     }
+    if sources := filter_sources(filter):
+        config["filter_sources"] = sources
     roundtrip: dict[str, Any] = json.loads(json.dumps(config))
     return roundtrip
 
@@ -88,13 +116,9 @@ def is_complete(cell: Cell) -> bool:
     """
     if status(cell.path) != "complete":
         return False
-    file = cell.path / "config.json"
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file} can't be read; delete {cell.path} and run the same command again") from error
-    wanted = describe(cell)
-    different = sorted(key for key in wanted if not isinstance(found, dict) or found.get(key) != wanted[key])
+    if cell.path.is_symlink():
+        raise UsageError(f"{cell.path} is a link; runs live in real folders, so delete it or choose another --out")
+    different = other_settings(read_config(cell.path), describe(cell))
     if different:
         raise UsageError(
             f"{cell.path} holds a run with other settings ({', '.join(different)} differ); "
@@ -103,7 +127,64 @@ def is_complete(cell: Cell) -> bool:
     return True
 
 
-def run_cell(cell: Cell, progress: Callable[[int, int], None]) -> str | None:
+def other_settings(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """The keys by which two configs differ."""
+    return sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
+
+
+def changed_sources(cell: Cell) -> list[str]:
+    """This project's modules behind the complete cell that were others when it ran; empty if that is not known."""
+    recorded = read_run(cell.path).get("provenance")
+    sources = recorded.get("sources") if isinstance(recorded, dict) else None
+    if not isinstance(sources, dict):
+        return []
+    today = project_sources(cell.task.agent, make_filter(cell))
+    return sorted(name for name in today.keys() | sources.keys() if today.get(name) != sources.get(name))
+
+
+def is_failed(cell: Cell) -> bool:
+    """Whether the cell has failed with the very same settings; after a change of its filter's source it has not."""
+    if status(cell.path) != "failed":
+        return False
+    if not (cell.path / "config.json").is_file():
+        return True
+    return not other_settings(read_config(cell.path), describe(cell))
+
+
+def forget_failure(cell: Cell) -> None:
+    """Make a failed cell one that has yet to run; raises StorageError if that can't be written."""
+    try:
+        (cell.path / "failure.json").unlink(missing_ok=True)
+    except OSError as error:
+        raise storage_error(cell, error) from error
+
+
+def take_cell(cell: Cell, progress: Progress) -> Outcome:
+    """Run a cell, unless another sweep is at it or has settled it since; its folder is locked meanwhile.
+
+    Raises:
+        StorageError: the folder can't be written to.
+        UsageError: another sweep has put a run of other settings there.
+    """
+    lock = CellLock(cell.path)
+    try:
+        if not lock.take():
+            return Outcome(busy=True)
+        with lock:
+            try:
+                describe(cell)
+            except UsageError as error:  # its filter can't be made any more
+                return Outcome(error=record_failure(cell, error, None))
+            if is_complete(cell):
+                return Outcome()
+            if status(cell.path) == "failed":
+                return Outcome(error=read_failure(cell.path).error)
+            return Outcome(error=run_cell(cell, progress))
+    except OSError as error:
+        raise storage_error(cell, error) from error
+
+
+def run_cell(cell: Cell, progress: Progress) -> str | None:
     """Run a cell, from its checkpoint if it has one, and leave its directory complete or failed.
 
     Args:
@@ -112,6 +193,9 @@ def run_cell(cell: Cell, progress: Callable[[int, int], None]) -> str | None:
 
     Returns:
         None, or the sentence that says why it failed.
+
+    Raises:
+        OSError, StorageError: the folder can't be written to; the cell is then neither complete nor failed.
     """
     config = describe(cell)
     if can_go_on(cell.path, config):
@@ -128,9 +212,14 @@ def run_cell(cell: Cell, progress: Callable[[int, int], None]) -> str | None:
         source = source_of(type(filter))
         cell.task.module.train(args, filter, recorder, cell.task.apply)
         recorder.finish(
-            provenance(cell.device, jobs=cell.jobs), filter_source=None if source is None else text_hash(source)
+            provenance(cell.device, jobs=cell.jobs) | {"sources": project_sources(cell.task.agent, filter)},
+            filter_source=None if source is None else text_hash(source),
         )
     except Exception as error:
+        if is_storage_fault(cell, error):
+            with suppress(OSError):
+                recorder.close()
+            raise storage_error(cell, error) from error
         recorder.close()
         return record_failure(cell, error, recorder.rounds_done)
     return None
@@ -141,15 +230,40 @@ def open_checkpoints(cell: Cell, config: dict[str, Any]) -> Checkpoints | None:
     if not cell.task.args.checkpoint_every:
         return None
     logs = [cell.path / name for name in ("evals.jsonl", "rounds.jsonl")]
-    return Checkpoints(cell.path, logs, run_key(config, make_filter(cell)), cell.device)
+    key = run_key(config, project_sources(cell.task.agent, make_filter(cell)))
+    return Checkpoints(cell.path, logs, key, cell.device)
 
 
 def record_failure(cell: Cell, error: Exception, round: int | None) -> str:
-    """Write `failure.json` and return its sentence."""
+    """Write `failure.json`, with what is needed to look at the failure, and return its sentence."""
     expected = isinstance(error, FilterError | TrainingError | UsageError)
-    sentence = str(error) if expected else f"{type(error).__name__}: {error}"
-    trace = "".join(traceback.format_exception(error))
+    sentence = (str(error) if expected else f"{type(error).__name__}: {error}")[:LONGEST]
+    trace = "".join(traceback.format_exception(error))[-LONGEST:]
     cell.path.mkdir(parents=True, exist_ok=True)
     failure = {"schema": SCHEMA, "error": sentence, "traceback": trace, "round": round}
+    failure |= {"task": cell.task.id, "filter": cell.spec, "seed": cell.seed, "device": cell.device}
+    failure |= {"checkpoint": last_checkpoint(cell), "provenance": provenance(cell.device, jobs=cell.jobs)}
     write_json(cell.path / "failure.json", failure)
     return sentence
+
+
+def last_checkpoint(cell: Cell) -> str | None:
+    """The name of the newest checkpoint in the cell's folder, or None."""
+    files = sorted(cell.path.glob("checkpoint*"), key=lambda file: file.stat().st_mtime_ns)
+    return files[-1].name if files else None
+
+
+def is_storage_fault(cell: Cell, error: Exception) -> bool:
+    """Whether an error says that the output folder can't be written to, rather than anything about the cell."""
+    if not isinstance(error, OSError):
+        return False
+    return error.errno in STORAGE or str(error.filename or "").startswith(str(cell.out))
+
+
+def storage_error(cell: Cell, error: Exception) -> StorageError:
+    """The sentence for it."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return StorageError(
+        f"can't write to {cell.out} ({reason}); what is complete stays so: mend that, for example make space, "
+        "and run the same command again"
+    )

@@ -4,13 +4,26 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from filters.errors import TrainingError
-from harness.cell import Cell, record_failure, run_cell
+from filters.errors import TrainingError, UsageError
+from harness.cell import Cell, Outcome, Progress, record_failure, storage_error, take_cell
+from harness.lock import CellLock, is_locked
+from harness.store import status
+
+START_UP = 120.0
+"""seconds that a process may take until it begins with its first cell"""
+PATIENCE = 0.5
+"""seconds between two looks at a cell that another sweep is running"""
+
+Run = Callable[[Cell, Progress], Outcome]
+"""runs a cell in a worker; found by its name there"""
 
 
 @dataclass(frozen=True)
@@ -24,42 +37,82 @@ class Event:
     ended: bool = False
     error: str | None = None
     """why it failed, if it ended so"""
+    busy: bool = False
+    """another sweep is running it, so it was put aside"""
+    fatal: str | None = None
+    """why the whole sweep has to stop"""
 
 
-def run_cells(cells: Sequence[Cell], *, jobs: int, on_event: Callable[[Event], None]) -> None:
+OnEvent = Callable[[Event], None]
+
+
+def run_cells(
+    cells: Sequence[Cell], *, jobs: int, on_event: OnEvent, timeout: float | None = None, run: Run = take_cell
+) -> None:
     """Run all cells, at most `jobs` at a time, in the order given. A cell that fails does not stop the others.
 
     Worker processes stay alive between cells. One that dies takes its cell with it as a recorded failure and is
-    replaced; if the parent dies, they end too. Interrupting the parent ends them at once.
+    replaced; if the parent dies, they end too. Interrupting the parent ends them at once. A cell that another sweep is
+    running is put aside and looked at again: it is run here only if the other sweep gives it up.
+
+    Args:
+        cells: what to run.
+        jobs: workers.
+        on_event: told of every cell's start, rounds and end.
+        timeout: seconds after which a cell is ended and recorded as failed; None for no limit.
+        run: what a worker does with a cell.
+
+    Raises:
+        UsageError: nothing more can be run, because the output folder can't be written to.
     """
-    waiting = list(reversed(cells))
+    waiting, busy = deque(cells), list[Cell]()
     workers: list[Worker] = []
     try:
-        for _ in range(min(jobs, len(cells))):
-            workers.append(Worker())
-            workers[-1].start(waiting.pop(), on_event)
-        while any(worker.cell for worker in workers):
-            ready = wait([worker.connection for worker in workers if worker.cell])
-            for worker in [worker for worker in workers if worker.connection in ready]:
-                ended = worker.receive(on_event)
-                if ended and waiting:
-                    worker.start(waiting.pop(), on_event)
+        workers += [Worker(run, timeout) for _ in range(min(jobs, len(cells)))]
+        while waiting or busy or any(worker.cell for worker in workers):
+            for worker in workers:
+                if worker.cell is None and waiting:
+                    worker.start(waiting.popleft(), on_event)
+            for event in next_events(workers, PATIENCE if busy else None):
+                if event.fatal:
+                    raise UsageError(event.fatal)
+                busy += [event.cell] if event.busy else []
+                on_event(event)
+            free = [cell for cell in busy if not is_locked(cell.path)] if not waiting else []
+            busy = [cell for cell in busy if cell not in free]
+            waiting.extend(free)
     finally:
         for worker in workers:
             worker.stop()
 
 
-class Worker:
-    """A process that runs one cell after another."""
+def next_events(workers: "Sequence[Worker]", patience: float | None) -> "list[Event]":
+    """Wait until workers say something or one's time is up, at most for `patience` seconds; None waits for ever."""
+    working = [worker for worker in workers if worker.cell]
+    if not working:
+        time.sleep(patience or 0.0)
+        return []
+    limits = [worker.seconds_left for worker in working if worker.seconds_left is not None]
+    limits += [] if patience is None else [patience]
+    ready = wait([worker.connection for worker in working], min(limits, default=None))
+    events = [worker.receive() for worker in working if worker.connection in ready]
+    return events + [worker.expire() for worker in working if worker.cell and worker.seconds_left == 0]
 
-    def __init__(self) -> None:
+
+class Worker:
+    """A process that runs one cell after another, each for at most `timeout` seconds."""
+
+    def __init__(self, run: Run = take_cell, timeout: float | None = None) -> None:
         self.cell: Cell | None = None
+        self._run, self._timeout = run, timeout
+        self._rounds_done: int | None = None
+        self._began = 0.0
         self._open()
 
     def _open(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+        self.process = context.Process(target=serve, args=(theirs, self._run), daemon=True)
         # A terminal's Ctrl-C reaches the children too. Held back until `serve` ignores it, it can't interrupt their
         # imports; the parent gets it right after the start.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -67,33 +120,55 @@ class Worker:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
-    def start(self, cell: Cell, on_event: Callable[[Event], None]) -> None:
+    def start(self, cell: Cell, on_event: OnEvent) -> None:
         """Hand the process a cell."""
-        self.cell = cell
+        self.cell, self._rounds_done, self._began = cell, None, time.monotonic() + START_UP
         on_event(Event(cell))
-        self.connection.send(cell)
+        with suppress(OSError):  # it has died: `receive` sees that next
+            self.connection.send(cell)
 
-    def receive(self, on_event: Callable[[Event], None]) -> bool:
-        """Pass on what the process says; True if its cell has ended."""
-        assert self.cell is not None
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the cell's time is up, its process's start left out; None where it has no limit."""
+        return None if self._timeout is None else max(0.0, self._began + self._timeout - time.monotonic())
+
+    def receive(self) -> Event:
+        """What the process says next."""
         try:
             event: Event = self.connection.recv()
-        except (EOFError, ConnectionError):
-            event = Event(self.cell, ended=True, error=self._bury())
-        on_event(event)
+        except (EOFError, OSError):
+            self.process.join()
+            code = self.process.exitcode
+            how = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
+            return self._bury(f"the worker process died ({how}), perhaps out of memory")
+        self._began = min(self._began, time.monotonic())
+        self._rounds_done = event.rounds_done or self._rounds_done
         if event.ended:
             self.cell = None
-        return event.ended
+        return event
 
-    def _bury(self) -> str:
+    def expire(self) -> Event:
+        """End the process, because its cell takes too long."""
+        self.process.kill()
+        self.process.join()
+        return self._bury(f"it took longer than the {self._timeout:g} seconds of --cell-timeout")
+
+    def _bury(self, why: str) -> Event:
         """Record the cell of a process that died and start another process."""
         assert self.cell is not None
-        self.process.join()
-        code = self.process.exitcode
-        how = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
+        cell, self.cell = self.cell, None
         self.connection.close()
         self._open()
-        return record_failure(self.cell, TrainingError(f"the worker process died ({how}), perhaps out of memory"), None)
+        lock = CellLock(cell.path)
+        try:
+            if not lock.take():
+                return Event(cell, ended=True, busy=True)
+            with lock:
+                if status(cell.path) == "complete":  # it died after its last word was written
+                    return Event(cell, ended=True)
+                return Event(cell, ended=True, error=record_failure(cell, TrainingError(why), self._rounds_done))
+        except OSError as error:
+            raise storage_error(cell, error) from error
 
     def stop(self) -> None:
         """End the process."""
@@ -105,11 +180,12 @@ class Worker:
         self.connection.close()
 
 
-def serve(connection: "Connection[Any, Any]") -> None:
+def serve(connection: "Connection[Any, Any]", run: Run) -> None:
     """Run in a worker process: take cells, run them on one thread, report; ends with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.excepthook = _say_nothing_of_disks
     import torch
 
     torch.set_num_threads(1)
@@ -118,8 +194,29 @@ def serve(connection: "Connection[Any, Any]") -> None:
             cell: Cell = connection.recv()
         except EOFError:
             return
-        error = run_cell(cell, lambda done, rounds: connection.send(Event(cell, done, rounds)))  # noqa: B023
-        connection.send(Event(cell, ended=True, error=error))
+        _tell(connection, Event(cell))  # its time begins to count
+        _tell(connection, _attempt(cell, connection, run))
+
+
+def _attempt(cell: Cell, connection: "Connection[Any, Any]", run: Run) -> Event:
+    try:
+        outcome = run(cell, lambda done, rounds: _tell(connection, Event(cell, done, rounds)))
+    except UsageError as error:
+        return Event(cell, ended=True, fatal=str(error))
+    return Event(cell, ended=True, error=outcome.error, busy=outcome.busy)
+
+
+def _tell(connection: "Connection[Any, Any]", event: Event) -> None:
+    try:
+        connection.send(event)
+    except OSError:  # the parent has gone; that is no failure of the cell
+        os._exit(1)
+
+
+def _say_nothing_of_disks(failed: threading.ExceptHookArgs) -> None:
+    """TensorBoard writes in a thread of its own; on a full disk the main thread says so."""
+    if not isinstance(failed.exc_value, OSError):
+        threading.__excepthook__(failed)
 
 
 def _end_with_parent() -> None:

@@ -8,6 +8,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from harness.cell import Cell
 from harness.launch import Event
+from harness.store import printable
 
 
 class SweepProgress:
@@ -16,10 +17,12 @@ class SweepProgress:
     Args:
         console: where to show it.
         cells: the cells that are going to run.
+        quiet: no bars on a terminal either.
     """
 
-    def __init__(self, console: Console, cells: list[Cell]) -> None:
-        self._console = console
+    def __init__(self, console: Console, cells: list[Cell], *, quiet: bool = False) -> None:
+        self._console, self._shows_bars = console, console.is_terminal and not quiet
+        self._aside: set[Cell] = set()
         self._work = sum(cell.task.work for cell in cells)
         self._count, self._ended, self._done = len(cells), 0, 0.0
         self._under_way: dict[Cell, float] = {}
@@ -30,7 +33,7 @@ class SweepProgress:
         self._tasks: dict[Cell, TaskID] = {}
 
     def __enter__(self) -> "SweepProgress":
-        if self._console.is_terminal:
+        if self._shows_bars:
             self._bars.start()
         return self
 
@@ -41,6 +44,9 @@ class SweepProgress:
 
     def on_event(self, event: Event) -> None:
         """Take in what a worker reports."""
+        if event.busy:
+            self._put_aside(event.cell)
+            return
         if event.cell not in self._tasks:
             self._tasks[event.cell] = self._bars.add_task(str(event.cell), total=1.0)
         share = 1.0 if event.ended else event.rounds_done / max(event.rounds, 1)
@@ -50,17 +56,23 @@ class SweepProgress:
             self._end(event)
         self._bars.update(self._total, completed=self._done + sum(self._under_way.values()))
 
+    def _put_aside(self, cell: Cell) -> None:
+        self._under_way.pop(cell, None)
+        self._bars.remove_task(self._tasks.pop(cell))
+        if cell not in self._aside:
+            self._aside.add(cell)
+            self._say(f"{cell}: another sweep is running it; its result is taken from there")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
     def _end(self, event: Event) -> None:
         self._done += self._under_way.pop(event.cell)
         self._ended += 1
         self._bars.remove_task(self._tasks[event.cell])
-        if event.error or not self._console.is_terminal:
-            outcome = f"failed: {event.error}" if event.error else "complete"
-            self._console.print(
-                f"[{self._ended}/{self._count}] {event.cell}: {outcome}{self._time_left()}",
-                markup=False,
-                soft_wrap=True,
-            )
+        if event.error or not self._shows_bars:
+            outcome = f"failed: {' '.join(printable(event.error).split())}" if event.error else "complete"
+            self._say(f"[{self._ended}/{self._count}] {event.cell}: {outcome}{self._time_left()}")
 
     def _time_left(self) -> str:
         done = self._done + sum(self._under_way.values())

@@ -13,8 +13,9 @@ from torch.utils.tensorboard import SummaryWriter
 from algos.clock import PHASES, Clock, Phase
 from algos.recorder import Round
 from harness.detection import detection
+from harness.jsonfile import digest
 from harness.resume import Checkpoints
-from harness.store import SCHEMA, write_json
+from harness.store import HASHED, SCHEMA, seal, write_json
 from harness.trace import write_trace
 
 Progress = Callable[[int, int], None]
@@ -109,7 +110,8 @@ class RunRecorder:
         run |= {"compiled": self._compiled, "provenance": provenance}
         if self._checkpoints and len(self._checkpoints.stretches) > 1:
             run["stretches"] = self._checkpoints.stretches
-        write_json(self._folder / "run.json", run)
+        run["files"] = {name: digest(self._folder / name) for name in HASHED if (self._folder / name).exists()}
+        write_json(self._folder / "run.json", run | {"digest": seal(run)})
         if self._checkpoints:
             self._checkpoints.remove()
 

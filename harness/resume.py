@@ -1,7 +1,6 @@
 """When does a cell go on from its checkpoint, and what else has to be as it was at that moment?"""
 
 import hashlib
-import inspect
 import json
 import os
 import platform
@@ -11,33 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import algos
-import filters
 from algos.checkpoint import FILE, CheckpointError, load, read_seconds, restore, save
 from algos.clock import PHASES, Clock
-from filters.api import Filter
 from harness.provenance import hardware, packages
 
 
-def run_key(config: dict[str, Any], filter: Filter) -> str:
+def run_key(config: dict[str, Any], sources: dict[str, str]) -> str:
     """What a run's two halves have to share: settings, code and packages; not the processor, which is recorded."""
     made_of = {
         "config": config,
-        "code": code_hash(filter),
+        "sources": sources,
         "python": platform.python_version(),
         "packages": packages(),
     }
     return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
-
-
-def code_hash(filter: Filter) -> str:
-    """SHA-256 of the code that decides a result: agents, filters, and the file that this filter comes from."""
-    files = [path for package in (algos, filters) for path in sorted(Path(package.__path__[0]).glob("*.py"))]
-    own = inspect.getsourcefile(type(filter))
-    digest = hashlib.sha256()
-    for path in [*files, *([Path(own)] if own else [])]:
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()
 
 
 LARGEST_CONFIG = 2**20

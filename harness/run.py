@@ -9,6 +9,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,21 +23,29 @@ from algos.envs import Backend, make_vector_env
 from filters.errors import UsageError, run_command
 from filters.registry import names, parse
 from harness import machine
-from harness.cell import Cell, is_complete, make_filter
+from harness.cell import Cell, changed_sources, forget_failure, is_complete, is_failed, make_filter
 from harness.devices import Device, device_of_past_runs, faster_device
+from harness.forecast import print_forecast
 from harness.launch import run_cells
 from harness.progress import SweepProgress
+from harness.store import status
+from harness.summary import print_summary
 from harness.tasks import SUITES, TASKS, Task, find_suite, find_task
 from leaderboard.report import print_report
 
 BASELINE = "none"
+LONGEST_NAME = 255
+"""bytes of a file's name on common file systems"""
+PROBE_BYTES = 65_536
+"""what there must be room for before a sweep starts"""
 
 
 @dataclass(frozen=True)
 class Args:
     """Run filters across tasks and matched seeds, next to the baseline, and compare them.
 
-    Complete runs are skipped, so an interrupted sweep goes on with the same command.
+    Complete runs are skipped, so an interrupted sweep goes on with the same command. Failed ones stay failed unless
+    --retry-failed is said.
     """
 
     filter: Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction] = ()
@@ -74,6 +83,16 @@ class Args:
     """folder of the run directories"""
     baseline: bool = True
     """run the baseline `none` as well"""
+    retry_failed: bool = False
+    """run cells that have failed before once more; without it they stay as they are"""
+    cell_timeout: float = 0.0
+    """seconds after which a cell is ended and counts as failed; 0 means no limit"""
+    dry_run: bool = False
+    """say what would run, how long it may take and how much disk it needs, and stop"""
+    quiet: bool = False
+    """no progress bar, only a line for every cell that ends"""
+    json: bool = False
+    """end with a summary in JSON on standard output; everything else goes to standard error"""
     list: bool = False
     """list filters, tasks and suites, and stop"""
 
@@ -81,30 +100,66 @@ class Args:
 def main(argv: list[str] | None = None) -> int:
     """Parse the command line, run what is missing, and print the comparison; returns the exit code."""
     args = tyro.cli(Args, args=argv, prog="python -m harness.run", description=__doc__)
-    console = Console(width=None if sys.stdout.isatty() else 110)
+    stream = sys.stderr if args.json else sys.stdout
+    console = Console(width=None if stream.isatty() else 110, file=stream)
     if args.list:
         print_list(console)
         return 0
     cells = plan(args)
     if args.compile == "on" and not has_compiler():
         print("--compile on: no C++ compiler or no Python headers here; going on without compiling", file=sys.stderr)
+    if args.dry_run:
+        print_forecast(cells, jobs=args.jobs or machine.jobs(), out=args.out, console=console)
+        return 0
     check_writable(args.out)
-    missing = [cell for cell in cells if not is_complete(cell)]
+    missing = left_to_run(cells, retry_failed=args.retry_failed, console=console)
     jobs = min(args.jobs or machine.jobs(), max(len(missing), 1))
-    console.print(f"{len(cells)} cells, {len(cells) - len(missing)} of them complete; {jobs} side by side")
-    sweep(missing, jobs=jobs, console=console, argv=sys.argv[1:] if argv is None else argv)
-    return print_report([cell.path for cell in cells], baseline=BASELINE if args.baseline else None, console=console)
+    console.print(f"{tally(cells, missing)}; {jobs} side by side")
+    sweep(missing, args, jobs=jobs, console=console, argv=sys.argv[1:] if argv is None else argv)
+    baseline = BASELINE if args.baseline else None
+    code = print_report([cell.path for cell in cells], baseline=baseline, console=console)
+    if args.json:
+        print_summary(cells, baseline=baseline)
+    return code
 
 
-def sweep(cells: list[Cell], *, jobs: int, console: Console, argv: list[str]) -> None:
+def left_to_run(cells: list[Cell], *, retry_failed: bool, console: Console) -> list[Cell]:
+    """The cells that are neither complete nor failed, and of the failed ones those that get another try.
+
+    Raises:
+        UsageError: a cell's folder holds a run of other settings or is damaged.
+    """
+    complete = [cell for cell in cells if is_complete(cell)]
+    changed = sorted({name for cell in complete for name in changed_sources(cell)})
+    if changed:
+        console.print(
+            f"note: some complete cells were made by another version of {', '.join(changed)}; "
+            "`python -m harness.verify` names them"
+        )
+    done = set(complete) | {cell for cell in cells if not retry_failed and is_failed(cell)}
+    missing = [cell for cell in cells if cell not in done]
+    for cell in missing:
+        forget_failure(cell)
+    return missing
+
+
+def tally(cells: list[Cell], missing: list[Cell]) -> str:
+    """How many cells there are, and in which state."""
+    states = [status(cell.path) for cell in cells]
+    failed = states.count("failed")
+    hint = f", {failed} failed before (--retry-failed runs them again)" if failed else ""
+    return f"{len(cells)} cells, {states.count('complete')} of them complete{hint}, {len(missing)} to run"
+
+
+def sweep(cells: list[Cell], args: Args, *, jobs: int, console: Console, argv: list[str]) -> None:
     """Run the cells with a display of progress; a cell that fails leaves its failure on disk."""
     if not cells:
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    progress = SweepProgress(console, cells)
+    progress = SweepProgress(console, cells, quiet=args.quiet)
     try:
         with progress:
-            run_cells(cells, jobs=jobs, on_event=progress.on_event)
+            run_cells(cells, jobs=jobs, on_event=progress.on_event, timeout=args.cell_timeout or None)
     except KeyboardInterrupt:
         command = shlex.join(["python", "-m", "harness.run", *argv])
         print(f"interrupted; what is complete stays so. To go on: {command}", file=sys.stderr)
@@ -123,6 +178,8 @@ def plan(args: Args) -> list[Cell]:
     tasks = [with_compile(task, devices[task], args.compile) for task in tasks]
     if args.jobs < 0:
         raise UsageError(f"--jobs must be 0 or more, got {args.jobs}")
+    if not 0 <= args.cell_timeout < threading.TIMEOUT_MAX:
+        raise UsageError(f"--cell-timeout must be 0 (no limit) or more seconds, got {args.cell_timeout:g}")
     jobs = args.jobs or machine.jobs()
     cells = [
         Cell(task=task, spec=spec, seed=seed, out=args.out, device=devices[task], jobs=jobs, trace=args.trace)
@@ -132,6 +189,8 @@ def plan(args: Args) -> list[Cell]:
     ]
     for cell in cells:
         make_filter(cell)
+        if max(len(part.encode()) for part in cell.path.parts) > LONGEST_NAME:
+            raise UsageError(f"filter {cell.spec[:60]}… is too long for the name of a folder; shorten its fields")
     for task in tasks:
         make_vector_env(task.args.env_id, 1, task.args.env_kwargs, task.args.env_backend).close()
     return cells
@@ -205,8 +264,10 @@ def check_writable(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = out / f".write-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
+        try:
+            probe.write_bytes(bytes(PROBE_BYTES))
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"can't write to the output folder {out} ({error.strerror}); choose another --out") from error
 

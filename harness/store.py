@@ -5,16 +5,18 @@ One cell is one (task, filter, seed) in `<out>/<task>/<filter spec>/seed-<s>/`:
     config.json    everything needed to run the cell again
     evals.jsonl    a line per checkpoint: round, step, training seconds so far, each episode's return, length
     rounds.jsonl   a line per round: kept fraction, optimizer steps, losses, seconds of each phase
-    run.json       totals and provenance, written last by rename: its presence means complete
-    failure.json   the error of a cell that failed
+    run.json       totals, provenance and the other files' SHA-256, written last by rename: its presence means complete
+    failure.json   the error of a cell that failed, with what is needed to look at it
 """
 
+import dataclasses
+import hashlib
 import json
-import math
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -25,13 +27,17 @@ from numpy.typing import NDArray
 
 from algos.clock import TRAINING
 from filters.errors import UsageError
+from harness.jsonfile import Json, damaged, field, finite, number, read_lines, read_object, word
 
 SCHEMA = 1
 FILES = ("config.json", "evals.jsonl", "rounds.jsonl", "run.json", "failure.json")
+HASHED = ("config.json", "evals.jsonl", "rounds.jsonl")
+"""the files whose digests are in run.json"""
+DEPTH = 12
+"""folders below which no cell is looked for"""
 UNFINISHED = "not finished; run the same command again to finish it"
 
 Status = Literal["complete", "failed", "incomplete"]
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +69,12 @@ class CellRun:
     """the task's fixed returns of a `random` and of a `solved` policy"""
     lengths: tuple[NDArray[np.int64], ...] = ()
     """K arrays [E]: the steps of every evaluation episode"""
-    provenance: Json = field(default_factory=dict)
+    provenance: Json = dataclasses.field(default_factory=dict)
     """code, packages and hardware, as in run.json"""
     filter_source: str | None = None
     """SHA-256 of the file that the filter's class came from; None where the run did not record it"""
 
-    corruption: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    corruption: Mapping[str, NDArray[np.float64]] = dataclasses.field(default_factory=dict)
     """[R] a name of `harness.detection`, NaN where nothing can be said; empty where no record was made harmful"""
 
     @cached_property
@@ -118,6 +124,17 @@ def write_json(path: Path, obj: Any) -> None:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can do that."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def status(path: Path) -> Status:
@@ -128,9 +145,24 @@ def status(path: Path) -> Status:
 
 
 def find_cells(root: Path) -> list[Path]:
-    """All cells at or below `root`, whatever their status, sorted by task, filter and seed."""
-    candidates = [root, *root.rglob("seed-*")]
-    return sorted((path for path in candidates if _is_cell(path)), key=lambda path: (path.parent, _seed(path)))
+    """All cells at or below `root`, whatever their status, sorted by task, filter and seed. Follows no links."""
+    found = []
+    waiting = [(root, 0)]
+    while waiting:
+        folder, depth = waiting.pop()
+        if _is_cell(folder):
+            found.append(folder)
+        if depth < DEPTH:
+            waiting += [(Path(below), depth + 1) for below in _folders(folder)]
+    return sorted(found, key=lambda path: (path.parent, _seed(path)))
+
+
+def _folders(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
 
 
 def read_cell(path: Path) -> CellRun:
@@ -141,31 +173,34 @@ def read_cell(path: Path) -> CellRun:
     """
     if status(path) != "complete":
         raise UsageError(f"{path} holds no complete run: {UNFINISHED}")
-    run = _read_object(path / "run.json")
-    config = _read_config(path)
+    run = read_run(path)
+    provenance = field(run, "provenance", dict, path / "run.json")
+    digests = read_digests(path)
+    config = read_config(path, sha256=digests.get("config.json"))
     evals, rounds = path / "evals.jsonl", path / "rounds.jsonl"
-    checkpoints, log = _read_lines(evals), _read_lines(rounds)
-    references = _field(config, "references", dict, path / "config.json")
+    checkpoints = [_checkpoint(line, evals) for line in read_lines(evals, sha256=digests.get("evals.jsonl"))]
+    log = list(read_lines(rounds, sha256=digests.get("rounds.jsonl")))
+    references = field(config, "references", dict, path / "config.json")
     return CellRun(
         path=path,
         config=config,
         task=config["task"],
         spec=config["filter"],
         seed=config["seed"],
-        steps=_axis([_field(line, "step", int, evals) for line in checkpoints], evals),
-        seconds=_seconds([_number(line, "seconds", evals) for line in checkpoints], evals),
-        returns=tuple(_episodes(line, evals) for line in checkpoints),
-        kept=np.array([_number(line, "kept", rounds) for line in log]),
-        optimizer_steps=np.array([_field(line, "optimizer_steps", int, rounds) for line in log], dtype=np.int64),
-        skipped_rounds=sum(_field(line, "skipped", bool, rounds) for line in log),
-        phase_seconds=_totals([_field(line, "seconds", dict, rounds) for line in log], rounds),
-        references={name: _number(references, name, path / "config.json") for name in ("random", "solved")},
-        lengths=tuple(_lengths(line, evals) for line in checkpoints),
-        provenance=_field(run, "provenance", dict, path / "run.json"),
+        steps=_axis([step for step, _, _, _ in checkpoints], evals),
+        seconds=_seconds([seconds for _, seconds, _, _ in checkpoints], evals),
+        returns=tuple(returns for _, _, returns, _ in checkpoints),
+        kept=np.array([number(line, "kept", rounds) for line in log]),
+        optimizer_steps=np.array([field(line, "optimizer_steps", int, rounds) for line in log], dtype=np.int64),
+        skipped_rounds=sum(field(line, "skipped", bool, rounds) for line in log),
+        phase_seconds=_totals([field(line, "seconds", dict, rounds) for line in log], rounds),
+        references={name: number(references, name, path / "config.json") for name in ("random", "solved")},
+        lengths=tuple(lengths for _, _, _, lengths in checkpoints),
+        provenance={name: said for name, said in provenance.items() if name != "sources"},  # these differ by filter
         corruption=_corruption(log, rounds),
         filter_source=None
         if run.get("filter_source") is None
-        else _field(run, "filter_source", str, path / "run.json"),
+        else field(run, "filter_source", str, path / "run.json"),
     )
 
 
@@ -179,10 +214,56 @@ def read_failure(path: Path) -> CellFailure:
     if not (path / "failure.json").is_file():
         return CellFailure(path, task, spec, seed, UNFINISHED, None)
     file = path / "failure.json"
-    failure = _read_object(file)
-    error = _field(failure, "error", str, file)
-    number = None if failure.get("round") is None else _field(failure, "round", int, file)
+    failure = read_object(file, schema=SCHEMA)
+    error = printable(field(failure, "error", str, file))
+    number = None if failure.get("round") is None else field(failure, "round", int, file)
     return CellFailure(path, task, spec, seed, error, number)
+
+
+def read_run(path: Path) -> Json:
+    """`run.json` of the complete cell in `path`; raises UsageError if it is damaged."""
+    return read_object(path / "run.json", schema=SCHEMA)
+
+
+def read_digests(path: Path) -> dict[str, str]:
+    """By name, what the files of a complete cell hash to; empty for a run older than that.
+
+    Raises:
+        UsageError: if `run.json` is damaged or was edited.
+    """
+    file = path / "run.json"
+    run = read_object(file, schema=SCHEMA)
+    digests = field({"files": {}} | run, "files", dict, file)
+    if digests and run.get("digest") != seal(run):
+        raise damaged(file, "is not what the run wrote: it was edited or mixed up")
+    return {name: word(digests, name, file) for name in HASHED if digests}
+
+
+def seal(run: Json) -> str:
+    """SHA-256 of all that `run.json` says but this; it finds accidents, not a forger, who can hash as well."""
+    rest = {key: value for key, value in run.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def read_config(path: Path, *, sha256: str | None = None) -> Json:
+    """`config.json` of the cell in `path`.
+
+    Raises:
+        UsageError: if it is damaged, or hashes to something else than `sha256`.
+    """
+    file = path / "config.json"
+    config = read_object(file, schema=SCHEMA, sha256=sha256)
+    for key in ("task", "filter", "filter_class", "apply", "device", "agent"):
+        word(config, key, file)
+    for key in ("args", "filter_fields", "references"):
+        field(config, key, dict, file)
+    field(config, "seed", int, file)
+    return config
+
+
+def printable(text: str) -> str:
+    """The text without what could steer a terminal or can't be encoded."""
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
 
 
 def _folder(name: str) -> str:
@@ -191,136 +272,66 @@ def _folder(name: str) -> str:
 
 
 def _seed(path: Path) -> int:
-    found = re.fullmatch(r"seed-(\d+)", path.name)
+    found = re.fullmatch(r"seed-([0-9]{1,18})", path.name)
     return int(found[1]) if found else -1
 
 
 def _is_cell(path: Path) -> bool:
-    return _seed(path) >= 0 and any((path / name).is_file() for name in FILES)
+    try:
+        return _seed(path) >= 0 and any((path / name).is_file() for name in FILES)
+    except OSError:  # no leave to look
+        return False
 
 
 def _identity(path: Path) -> tuple[str, str, int]:
     """Task, spec and seed; from the folder names if the cell failed before it could write its config."""
     if (path / "config.json").is_file():
-        config = _read_config(path)
+        config = read_config(path)
         return config["task"], config["filter"], config["seed"]
     path = path.absolute()
     task = re.sub(r"-(v\d+)(?=@|$)", r"/\1", unquote(path.parent.parent.name))
-    return task, unquote(path.parent.name), _seed(path)
+    return printable(task), printable(unquote(path.parent.name)), _seed(path)
 
 
-def _damaged(file: Path, what: str) -> UsageError:
-    return UsageError(f"{file} {what}; delete {file.parent} and run the same command again")
-
-
-def _parse(text: str, file: Path) -> Json:
-    try:
-        parsed = json.loads(text)
-    except ValueError as error:
-        raise _damaged(file, "is truncated or not JSON") from error
-    if not isinstance(parsed, dict):
-        raise _damaged(file, "does not hold a JSON object where one belongs")
-    return parsed
-
-
-def _read_text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise _damaged(file, "is missing") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise _damaged(file, f"can't be read ({error})") from error
-
-
-def _read_object(file: Path) -> Json:
-    parsed = _parse(_read_text(file), file)
-    if parsed.get("schema") != SCHEMA:
-        raise _damaged(file, f"has schema {parsed.get('schema')!r}, but this version reads schema {SCHEMA}")
-    return parsed
-
-
-def _read_config(path: Path) -> Json:
-    file = path / "config.json"
-    config = _read_object(file)
-    for key in ("task", "filter", "filter_class", "apply", "device", "agent"):
-        _field(config, key, str, file)
-    for key in ("args", "filter_fields", "references"):
-        _field(config, key, dict, file)
-    _field(config, "seed", int, file)
-    return config
-
-
-def _read_lines(file: Path) -> list[Json]:
-    lines = [_parse(line, file) for line in _read_text(file).splitlines()]
-    if not lines:
-        raise _damaged(file, "is empty")
-    return lines
-
-
-def _field(record: Json, key: str, kind: type, file: Path) -> Any:
-    if key not in record:
-        raise _damaged(file, f"lacks {key!r}")
-    # JSON's true would pass for an int
-    if not isinstance(record[key], kind) or (kind is int and isinstance(record[key], bool)):
-        raise _damaged(file, f"has {record[key]!r} as {key!r} instead of a value of type {kind.__name__}")
-    return record[key]
-
-
-def _number(record: Json, key: str, file: Path) -> float:
-    if key not in record:
-        raise _damaged(file, f"lacks {key!r}")
-    return _finite([record[key]], key, file)[0]
-
-
-def _finite(values: Iterable[Any], key: str, file: Path) -> list[float]:
-    numbers = []
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise _damaged(file, f"has {value!r} in {key!r} instead of a finite number")
-        numbers.append(float(value))
-    return numbers
-
-
-def _episodes(line: Json, file: Path) -> NDArray[np.float64]:
-    episodes = _finite(_field(line, "returns", list, file), "returns", file)
+def _checkpoint(line: Json, file: Path) -> tuple[int, float, NDArray[np.float64], NDArray[np.int64]]:
+    """Step, seconds so far, and the episodes' returns [E] and lengths [E]."""
+    episodes = finite(field(line, "returns", list, file), "returns", file)
     if not episodes:
-        raise _damaged(file, "has a checkpoint without an episode")
-    return np.array(episodes)
-
-
-def _lengths(line: Json, file: Path) -> NDArray[np.int64]:
-    lengths = _field(line, "lengths", list, file)
-    if len(lengths) != len(line["returns"]):
-        raise _damaged(file, "has a checkpoint with more returns than lengths, or fewer")
-    return np.array([_field({"lengths": length}, "lengths", int, file) for length in lengths], dtype=np.int64)
+        raise damaged(file, "has a checkpoint without an episode")
+    lengths = field(line, "lengths", list, file)
+    if len(lengths) != len(episodes):
+        raise damaged(file, "has a checkpoint with more returns than lengths, or fewer")
+    whole = [field({"lengths": length}, "lengths", int, file) for length in lengths]
+    step, seconds = field(line, "step", int, file), number(line, "seconds", file)
+    return step, seconds, np.array(episodes), np.array(whole, dtype=np.int64)
 
 
 def _axis(steps: list[int], file: Path) -> NDArray[np.int64]:
     axis = np.array(steps, dtype=np.int64)
     if axis[0] <= 0 or np.any(np.diff(axis) <= 0):
-        raise _damaged(file, "has steps that do not increase from line to line")
+        raise damaged(file, "has steps that do not increase from line to line")
     return axis
 
 
 def _seconds(seconds: list[float], file: Path) -> NDArray[np.float64]:
     axis = np.array(seconds)
     if axis[0] <= 0 or np.any(np.diff(axis) < 0):
-        raise _damaged(file, "has seconds that are not positive or run backwards")
+        raise damaged(file, "has seconds that are not positive or run backwards")
     return axis
 
 
 def _corruption(rounds: list[Json], file: Path) -> dict[str, NDArray[np.float64]]:
-    found = [_field(line, "corruption", dict, file) for line in rounds if "corruption" in line]
+    found = [field(line, "corruption", dict, file) for line in rounds if "corruption" in line]
     if not found:
         return {}
-    if len(found) < len(rounds) or any(numbers.keys() != found[0].keys() for numbers in found):
-        raise _damaged(file, "says of some rounds only how records were corrupted")
+    if len(found) < len(rounds) or any(one.keys() != found[0].keys() for one in found):
+        raise damaged(file, "says of some rounds only how records were corrupted")
     return {
-        name: np.array([np.nan if one[name] is None else _number(one, name, file) for one in found])
+        name: np.array([np.nan if one[name] is None else number(one, name, file) for one in found])
         for name in found[0]
     }
 
 
 def _totals(rounds: list[Json], file: Path) -> dict[str, float]:
     phases = sorted({phase for seconds in rounds for phase in seconds})
-    return {phase: sum(_number({phase: 0.0, **seconds}, phase, file) for seconds in rounds) for phase in phases}
+    return {phase: sum(number({phase: 0.0, **seconds}, phase, file) for seconds in rounds) for phase in phases}

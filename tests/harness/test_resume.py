@@ -247,7 +247,7 @@ def test_a_checkpoint_that_does_not_fit_costs_a_line_and_not_the_run(
 def test_other_code_starts_over(
     interrupted: Cell, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("harness.resume.code_hash", lambda filter: "of a later version")
+    monkeypatch.setattr("harness.cell.project_sources", lambda agent, filter: {"algos.ppo": "of a later version"})
     assert run(interrupted) is None
     assert "other code" in capsys.readouterr().err
     assert stretches(interrupted) == []

@@ -193,9 +193,17 @@ def test_a_worker_that_is_killed_costs_only_its_cell(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert "killed by SIGKILL" in output
     assert completed(tmp_path) == 5
+    failure = json.loads(next(tmp_path.rglob("failure.json")).read_text())
+    assert (failure["task"], failure["seed"]) == ("smoke-FrozenLake/v1", int(failure["seed"]))
+    assert failure["provenance"]["packages"]["torch"]
     done = run(*words, out=tmp_path)
+    assert done.returncode == 1
+    assert "1 failed before (--retry-failed runs them again), 0 to run" in done.stdout
+    assert "killed by SIGKILL" in done.stdout
+    done = run(*words, "--retry-failed", out=tmp_path)
     assert done.returncode == 0
     assert completed(tmp_path) == 6
+    assert not list(tmp_path.rglob("failure.json"))
 
 
 @pytest.mark.parametrize(
