@@ -1,6 +1,5 @@
 """Which device trains a task faster, measured rather than guessed?"""
 
-import json
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +10,8 @@ import torch
 
 from algos.recorder import SilentRecorder
 from filters.api import keep_all
-from harness.store import cell_dir
+from filters.errors import UsageError
+from harness.store import cell_dir, find_cells, read_config
 from harness.tasks import AgentArgs, Task
 
 Device = Literal["cpu", "cuda"]
@@ -23,9 +23,9 @@ STEPS = 64
 
 def device_of_past_runs(task: Task, out: Path) -> Device | None:
     """The device of a run of the task below `out`: results of different devices are never compared."""
-    for file in sorted(cell_dir(out, task.id, "none", 0).parent.parent.glob("*/seed-*/config.json")):
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            device = json.loads(file.read_text(encoding="utf-8"))["device"]
+    for path in find_cells(cell_dir(out, task.id, "none", 0).parent.parent):
+        with suppress(UsageError):  # damaged ones are reported where they are read for their results
+            device = read_config(path)["device"]
             if device == "cpu" or (device == "cuda" and torch.cuda.is_available()):
                 return cast(Device, device)
     return None

@@ -101,5 +101,5 @@ def find_past(folder: Path) -> Past | None:
                 file = path / "run.json"
                 spent = sum(finite(field(read_run(path), "seconds", dict, file).values(), "seconds", file))
                 seconds.setdefault(read_config(path)["filter"], []).append(spent)
-                sizes.append(sum(entry.stat().st_size for entry in path.iterdir()))
+                sizes.append(sum(entry.lstat().st_size for entry in path.iterdir()))
     return Past({spec: mean(values) for spec, values in seconds.items()}, mean(sizes)) if sizes else None

@@ -198,9 +198,7 @@ def read_cell(path: Path) -> CellRun:
         lengths=tuple(lengths for _, _, _, lengths in checkpoints),
         provenance={name: said for name, said in provenance.items() if name != "sources"},  # these differ by filter
         corruption=_corruption(log, rounds),
-        filter_source=None
-        if run.get("filter_source") is None
-        else field(run, "filter_source", str, path / "run.json"),
+        filter_source=None if run.get("filter_source") is None else field(run, "filter_source", str, path / "run.json"),
     )
 
 
@@ -327,8 +325,7 @@ def _corruption(rounds: list[Json], file: Path) -> dict[str, NDArray[np.float64]
     if len(found) < len(rounds) or any(one.keys() != found[0].keys() for one in found):
         raise damaged(file, "says of some rounds only how records were corrupted")
     return {
-        name: np.array([np.nan if one[name] is None else number(one, name, file) for one in found])
-        for name in found[0]
+        name: np.array([np.nan if one[name] is None else number(one, name, file) for one in found]) for name in found[0]
     }
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from harness import devices
+from harness.cell import Cell, describe
 from harness.devices import Device, device_of_past_runs, faster_device, seconds_of_a_round
 from harness.run import Args, plan
 from harness.store import cell_dir
@@ -52,7 +53,8 @@ def test_auto_stays_with_the_device_of_past_runs(tmp_path: Path, text: str, monk
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(text)
     assert device_of_past_runs(TASK, tmp_path) is None
-    (folder / "config.json").write_text(json.dumps({"device": "cuda"}))
+    cell = Cell(task=TASK, spec="iif", seed=3, out=tmp_path)
+    (folder / "config.json").write_text(json.dumps(describe(cell) | {"device": "cuda"}))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(devices, "seconds_of_a_round", lambda *_: 1.0)
     assert device_of_past_runs(TASK, tmp_path) == "cuda"
