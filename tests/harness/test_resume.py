@@ -65,9 +65,9 @@ def closed_files(monkeypatch: pytest.MonkeyPatch) -> Any:
     opened = []
     init = RunRecorder.__init__
 
-    def remember(self: RunRecorder, *args: Any) -> None:
+    def remember(self: RunRecorder, *args: Any, **kwargs: Any) -> None:
         opened.append(self)
-        init(self, *args)
+        init(self, *args, **kwargs)
 
     monkeypatch.setattr(RunRecorder, "__init__", remember)
     yield
