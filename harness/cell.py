@@ -222,6 +222,10 @@ def run_cell(cell: Cell, progress: Progress) -> str | None:
             raise storage_error(cell, error) from error
         recorder.close()
         return record_failure(cell, error, recorder.rounds_done)
+    except BaseException:
+        with suppress(OSError):  # the same process may run the cell again, and nothing may write there by then
+            recorder.close()
+        raise
     return None
 
 
