@@ -1,5 +1,6 @@
 """Which device trains a task faster, measured rather than guessed?"""
 
+import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -37,7 +38,8 @@ def faster_device(task: Task) -> Device:
         return "cpu"
     found: dict[Device, float] = {device: seconds_of_a_round(task, device) for device in DEVICES}
     best = min(found, key=lambda device: found[device])
-    print(f"{task.id}: a short round takes {found['cpu']:.2f} s on cpu, {found['cuda']:.2f} s on cuda; taking {best}")
+    seconds = ", ".join(f"{found[device]:.2f} s on {device}" for device in DEVICES)
+    print(f"{task.id}: a short round takes {seconds}; taking {best}", file=sys.stderr)
     return best
 
 

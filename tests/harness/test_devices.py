@@ -38,7 +38,7 @@ def test_the_faster_device_is_taken_and_said(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(devices, "seconds_of_a_round", measured)
     assert faster_device(TASK) == expected
-    assert f"taking {expected}" in capsys.readouterr().out
+    assert f"taking {expected}" in capsys.readouterr().err
 
 
 def test_a_measurement_trains_and_leaves_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
