@@ -97,7 +97,7 @@ def find_past(folder: Path) -> Past | None:
     sizes: list[int] = []
     for path in find_cells(folder):
         if status(path) == "complete":
-            with suppress(UsageError):
+            with suppress(UsageError, OSError):
                 file = path / "run.json"
                 spent = sum(finite(field(read_run(path), "seconds", dict, file).values(), "seconds", file))
                 seconds.setdefault(read_config(path)["filter"], []).append(spent)

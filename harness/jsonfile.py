@@ -100,6 +100,11 @@ def parse(text: bytes, file: Path) -> Json:
     return parsed
 
 
+def load_object(file: Path) -> Json:
+    """The object in a file, whatever its schema; raises UsageError if the file is damaged."""
+    return parse(b"".join(Regular(file, OBJECT_BYTES).lines(OBJECT_BYTES)), file)
+
+
 def read_object(file: Path, *, schema: int, sha256: str | None = None) -> Json:
     """The object in a file.
 

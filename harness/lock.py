@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from filters.errors import UsageError
-from harness.jsonfile import OBJECT_BYTES, Regular, parse
+from harness.jsonfile import load_object
 
 try:
     import fcntl
@@ -120,7 +120,7 @@ class CellLock:
 def read_holder(file: Path) -> dict[str, Any] | None:
     """What a lock file says about its holder: nothing if it is damaged, None if it is not there."""
     try:
-        return parse(b"".join(Regular(file, OBJECT_BYTES).lines(OBJECT_BYTES)), file)
+        return load_object(file)
     except UsageError:
         return {} if os.path.lexists(file) else None
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from algos.checkpoint import FILE, CheckpointError, load, read_seconds, restore, save
 from algos.clock import PHASES, Clock
+from filters.errors import UsageError
 from harness.provenance import hardware, packages
+from harness.store import read_config
 
 
 def run_key(config: dict[str, Any], sources: dict[str, str]) -> str:
@@ -24,10 +26,6 @@ def run_key(config: dict[str, Any], sources: dict[str, str]) -> str:
         "packages": packages(),
     }
     return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
-
-
-LARGEST_CONFIG = 2**20
-"""characters of a config.json"""
 
 
 @dataclass
@@ -125,11 +123,10 @@ def can_go_on(folder: Path, config: dict[str, Any]) -> bool:
     if not (folder / FILE).is_file():
         return False
     try:
-        # A link could have the logs appended to, or cut back, anywhere else.
-        linked = any(path.is_symlink() for path in folder.iterdir())
-        with (folder / "config.json").open(encoding="utf-8") as file:
-            same = not linked and bool(json.loads(file.read(LARGEST_CONFIG)) == config)
-    except (OSError, ValueError, RecursionError):
+        # A link could have the logs appended to, or cut back, anywhere else; a pipe would never end.
+        plain = all(not path.is_symlink() and (path.is_file() or path.is_dir()) for path in folder.iterdir())
+        same = plain and read_config(folder) == config
+    except (OSError, UsageError):
         same = False
     if not same:
         print(f"{folder} starts over: its checkpoint is of other settings", file=sys.stderr, flush=True)

@@ -183,8 +183,10 @@ def varied(task_id: str, args: Json) -> Task:
     for change in changes:
         if found := re.fullmatch(r"eval-([0-9]{1,9})-every-([0-9]{1,9})", change):
             settings |= {"eval_episodes": int(found[1]), "eval_every": int(found[2])}
-        elif (found := re.fullmatch(r"checkpoint-([0-9]{1,9})", change)) and hasattr(task.args, "checkpoint_every"):
+        elif found := re.fullmatch(r"checkpoint-([0-9]{1,9})", change):
             settings["checkpoint_every"] = int(found[1])
+        elif found := re.fullmatch(r"corrupt-([a-z-]+)-([0-9.e+-]{1,20})", change):
+            settings["corrupt"] = f"{found[1]}:{found[2]}"
         elif change in ("repack", "mask"):
             settings["apply"] = change
         elif change in ("gymnasium", "envpool"):

@@ -44,12 +44,16 @@ def missing_seeds(cells: list[CellRun], failures: list[CellFailure], spec: str, 
     return " and ".join(sentences) or None
 
 
+OF_A_FILTER = ("filter_class", "filter_fields", "filter_files", "filter_sources", "apply")
+"""what all seeds of one filter have in common; not every filter has files or sources of its own"""
+
+
 def mismatch(cells: list[CellRun], spec: str, baseline: str | None) -> str | None:
     """What differs between cells that must be alike in everything but filter and seed."""
     ours, theirs = cells_of(cells, spec), cells_of(cells, baseline)
     for group in (ours, theirs):
         for cell in group:
-            difference = _differing(group[0], cell, ("filter_class", "filter_fields", "apply"))
+            difference = _differing(group[0], cell, OF_A_FILTER)
             if difference:
                 return f"{cell.spec} has {difference} between seeds {group[0].seed} and {cell.seed}"
     for cell in [*theirs, *ours]:
@@ -67,7 +71,7 @@ def mismatch(cells: list[CellRun], spec: str, baseline: str | None) -> str | Non
 def _differing(a: CellRun, b: CellRun, keys: tuple[str, ...]) -> str | None:
     """The first setting that differs, with both values."""
     for key in keys:
-        left, right = _flat(key, a.config[key]), _flat(key, b.config[key])
+        left, right = _flat(key, a.config.get(key, {})), _flat(key, b.config.get(key, {}))
         for name in sorted(left.keys() | right.keys()):
             if left.get(name) != right.get(name):
                 return f"different {name} ({left.get(name)} against {right.get(name)})"

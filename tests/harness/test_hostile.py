@@ -12,6 +12,7 @@ import pytest
 
 from filters.errors import run_command
 from harness import run, status, verify
+from harness.cell import take_cell
 from harness.store import find_cells, write_json
 from leaderboard.report import print_report
 from tests.harness.conftest import real_cell
@@ -134,6 +135,17 @@ def test_the_real_command_stays_at_one_sentence(real_runs: Path) -> None:
         assert done.returncode in (0, 1, 2)
         assert "Traceback" not in done.stderr
     assert not (real_runs / "owned").exists()
+
+
+@pytest.mark.parametrize("pipe", ["config.json", "evals.jsonl"])
+def test_a_pipe_beside_a_checkpoint_makes_the_cell_start_over(real_runs: Path, pipe: str) -> None:
+    cell = real_cell(real_runs)
+    (cell.path / "run.json").unlink()
+    (cell.path / "checkpoint.pt").write_bytes(pickle.dumps(Payload()))
+    replace_by(cell.path / pipe, os.mkfifo)
+    assert take_cell(cell, lambda done, rounds: None).error is None
+    assert verify.verify(real_runs).problems == ()
+    assert not Path("owned").exists()
 
 
 def test_names_lead_nowhere(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,13 +88,25 @@ def test_a_task_that_is_another_today_makes_its_cells_stale(
     assert "is stale: args.gamma, references.solved differ today" in capsys.readouterr().out
 
 
-def test_a_variation_is_rebuilt_from_its_id(tmp_path: Path) -> None:
-    varied = find_task("smoke-FrozenLake").varied(env_backend="gymnasium", eval_episodes=2, eval_every=1, apply="mask")
-    config = describe(Cell(varied, "iif", 3, tmp_path))
-    path = Cell(varied, "iif", 3, tmp_path).path
-    assert describe(verify.rebuild(path, config)) == config
-    with pytest.raises(UsageError, match="unknown variation 'xyz'"):
-        verify.varied("FrozenLake/v1@xyz", {})
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"eval_episodes": 2, "eval_every": 1, "apply": "mask"},
+        {"checkpoint_every": 3, "corrupt": "reward-flip:0.2"},
+        {"corrupt": "advantage-noise:1e-05"},
+    ],
+)
+def test_a_variation_is_rebuilt_from_its_id(tmp_path: Path, changes: dict[str, Any]) -> None:
+    cell = Cell(find_task("smoke-FrozenLake").varied(env_backend="gymnasium", **changes), "iif", 3, tmp_path)
+    config = describe(cell)
+    assert describe(verify.rebuild(cell.path, config)) == config
+
+
+@pytest.mark.parametrize("change", ["xyz", "", "eval-1", "checkpoint-x"])
+def test_an_unknown_variation_is_named(change: str) -> None:
+    with pytest.raises(UsageError, match=f"unknown variation '{change}'"):
+        verify.varied(f"FrozenLake/v1@{change}", {})
 
 
 def test_other_code_and_other_versions_are_notes(
