@@ -25,7 +25,11 @@ class Evaluator(Protocol):
     """Plays whole episodes in environments of its own; rewards are the environment's, a lost life ends nothing."""
 
     def play(self, act: Act, seeds: Sequence[int]) -> Episodes:
-        """Play one episode a seed; the same policy and seeds give the same episodes at every call."""
+        """Play one episode a seed.
+
+        The same policy and seeds give the same episodes at every call, save where an engine remembers earlier
+        episodes (BipedalWalker's Box2D world); a whole run repeats in any case.
+        """
 
     def close(self) -> None:
         """Close all environments."""
