@@ -66,11 +66,11 @@ class Args:
     """target action: the action"""
     advantages: Literal["auto", "futures", "repeats"] = "auto"
     """Monte-Carlo advantages from played futures or from states that repeat; auto: futures where that can be done"""
-    records: int = 256
+    records: int = 100
     """records along the ranking to value; all, where they have no more different states than that"""
     futures: int = 0
     """played futures of each value; 0: as many as --budget allows"""
-    budget: int = 600_000
+    budget: int = 400_000
     """environment steps of futures a round"""
     show: int = 5
     """different records to show from the top and from the bottom"""
@@ -112,7 +112,9 @@ class Job:
     def open_training(self) -> Training:
         """The run to look into, from its start."""
         args, task = self.args, self.task
-        task = replace(task, args=replace(task.args, env_kwargs=task.args.env_kwargs | render_options(task.args.env_id)))
+        task = replace(
+            task, args=replace(task.args, env_kwargs=task.args.env_kwargs | render_options(task.args.env_id))
+        )
         filter = make(args.trained_by or args.filter, task.filter_defaults)
         return Training(task, filter, seed=self.seed, policy=load_policy_file(args.policy))
 

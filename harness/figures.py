@@ -25,7 +25,7 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = (
 COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
-STYLE: dict[str, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 11,
     "axes.titlesize": 12,
     "axes.titlelocation": "left",
@@ -70,4 +70,6 @@ def save(figure: "Figure", path: Path, words: Sequence[str]) -> None:
 
 def number(value: float | None, digits: int = 3) -> str:
     """A number for a label or a sentence; – for none."""
-    return "–" if value is None else f"{value:.{digits}g}".replace("-", "−")
+    if value is None:
+        return "–"
+    return "0" if abs(value) < 1e-12 else f"{value:.{digits}g}".replace("-", "−")

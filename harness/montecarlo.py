@@ -17,7 +17,7 @@ from harness.snapshots import Snapshot, restore
 
 SIDE_BY_SIDE = 256
 """environments that play futures together, so that the network is called seldom"""
-WAVE = 8
+WAVE = 4
 """futures of each value between two looks at the budget"""
 
 
@@ -79,7 +79,7 @@ def play_advantages(
     records: NDArray[np.int64],
     *,
     futures: int = 0,
-    budget: int = 1_000_000,
+    budget: int = 400_000,
     seed: int = 0,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> TrueAdvantages:
@@ -95,7 +95,7 @@ def play_advantages(
         rollout: the rollout of the current policy.
         snapshots: [n] the states before the records' actions.
         records: [m] the records to value.
-        futures: futures of each value; 0: as many as `budget` allows, at least 8.
+        futures: futures of each value; 0: as many as `budget` allows, at least 4.
         budget: environment steps to spend, if `futures` is 0.
         seed: seed of the futures' random streams.
         on_progress: told the share that is done.
@@ -129,11 +129,12 @@ def open_values(
 ) -> tuple[list[Value], list[int], list[int]]:
     """The values to estimate, none twice, and for each record the places of its V and of its Q among them."""
     values: dict[Any, Value] = {}
-    of_state, of_pair = [], []
+    of_state: list[int] = []
+    of_pair: list[int] = []
     places: dict[Any, int] = {}
     for record in records.tolist():
         snapshot, obs = snapshots[record], rollout.obs[record].cpu().numpy()
-        action = rollout.actions[record].cpu().numpy()
+        action = rollout.actions[record].cpu().numpy()[()]  # environments take scalars, no arrays of no axis
         for key, start, of in (
             (snapshot.state, Start(snapshot, obs), of_state),
             ((snapshot.state, action.tobytes()), Start(snapshot, obs, action), of_pair),
@@ -219,8 +220,8 @@ def go_on(playing: list[Future], waiting: Iterator[int], starts: Sequence[Start]
 def repeated_advantages(rollout: Rollout, *, possible: bool = False) -> TrueAdvantages:
     """Ā of the records whose state recurs in the rollout with another action; the others have none.
 
-    Mean return of the visits of (s, a) minus mean return of the visits of s, as in `filters.heuristics`. `possible` says
-    that futures could have been played instead.
+    Mean return of the visits of (s, a) minus mean return of the visits of s, as in `filters.heuristics`. `possible`
+    says that futures could have been played instead.
     """
     advantages = monte_carlo_advantages(rollout).double().cpu().numpy()
     states = rollout.obs.flatten(1).unique(dim=0, return_inverse=True)[1]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ARROWS = ("←", "↓", "→", "↑")
+LANDER_ACTIONS = ("nothing", "left engine", "main engine", "right engine")
 GRID_ACTIONS = ("left", "right", "forward", "pick up", "drop", "toggle", "done")
 LAKE_COLOURS = {"S": "#FFFFFF", "F": "#FFFFFF", "H": SKY, "G": ORANGE}
 FRAME_STEP = 4
@@ -60,6 +61,8 @@ def action_name(env: gym.Env[Any, Any], action: NDArray[Any]) -> str:
         return ARROWS[int(action)]
     if isinstance(bare, MiniGridEnv) and int(action) < len(GRID_ACTIONS):
         return GRID_ACTIONS[int(action)]
+    if type(bare).__name__ == "LunarLander" and action.ndim == 0:
+        return LANDER_ACTIONS[int(action)]
     if hasattr(bare, "get_action_meanings"):
         return str(bare.get_action_meanings()[int(action)]).lower()
     return str(int(action)) if action.ndim == 0 else np.array2string(action, precision=2, separator=", ")
@@ -123,7 +126,9 @@ def draw_lake(panel: "Axes", bare: Any, state: int) -> None:
     """The map of FrozenLake, a disc where the agent stands."""
     for (row, column), letter in np.ndenumerate(bare.desc):
         colour = LAKE_COLOURS[letter.decode()]
-        panel.fill([column, column + 1, column + 1, column], [row, row, row + 1, row + 1], facecolor=colour, ec="#999999")
+        panel.fill(
+            [column, column + 1, column + 1, column], [row, row, row + 1, row + 1], facecolor=colour, ec="#999999"
+        )
         panel.text(column + 0.5, row + 0.5, letter.decode(), ha="center", va="center", fontsize=9, color="#333333")
     row, column = divmod(state, bare.ncol)
     panel.plot(column + 0.5, row + 0.5, "o", markersize=17, markerfacecolor="none", markeredgewidth=3, color=BLUE)

@@ -40,14 +40,16 @@ class Ranking:
     @property
     def mismatch(self) -> NDArray[np.bool_]:
         """[m] Ā and Â have opposite signs; a zero opposes nothing."""
-        return self.product < 0
+        opposed: NDArray[np.bool_] = self.product < 0
+        return opposed
 
     @property
     def clear(self) -> NDArray[np.bool_]:
-        """[m] Ā lies at least two standard errors from zero, so its sign is hardly chance; all, if errors are unknown."""
+        """[m] Ā lies at least two standard errors from zero, so its sign is hardly chance; without errors all."""
         if self.errors is None:
             return np.ones(len(self.truth), np.bool_)
-        return (np.abs(self.truth) > 2 * self.errors) & (self.truth != 0)
+        clear: NDArray[np.bool_] = (np.abs(self.truth) > 2 * self.errors) & (self.truth != 0)
+        return clear
 
 
 def rank(
@@ -55,8 +57,13 @@ def rank(
 ) -> Ranking:
     """Sort records [m] by falling influence; of equal ones the earlier comes first."""
     order = np.argsort(-influence, kind="stable")
-    columns = (column[order] for column in (influence, estimate, truth))
-    return Ranking(records[order], *columns, errors=None if errors is None else errors[order])
+    return Ranking(
+        records=records[order],
+        influence=influence[order],
+        estimate=estimate[order],
+        truth=truth[order],
+        errors=None if errors is None else errors[order],
+    )
 
 
 def fifths(ranking: Ranking) -> dict[str, NDArray[np.int64]]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from algos.envs import Step
 from algos.recorder import SilentRecorder, mean_losses
-from filters.api import Apply, Filter, Objective, Params, Rollout, Selection, run_filter
+from filters.api import Apply, Filter, Objective, Params, Rollout, Selection, keep_all, run_filter
 from filters.errors import UsageError
 from filters.reference import Reference
 from harness.tasks import Task
@@ -94,6 +94,10 @@ class Training:
         sums, steps = self.module.update(self.state, moment.rollout, moment.selection, self.apply, self.args)
         mean_losses(sums, steps, self.module.LOSSES, self.state.round)
         self.state.round += 1
+
+    def update_on_all(self, moment: Moment) -> None:
+        """Make the ordinary update of the round instead of the filtered one."""
+        self.update(replace(moment, selection=keep_all(moment.rollout)))
 
     @contextmanager
     def counterfactual_update(self, moment: Moment, keep: Tensor) -> Iterator[int]:

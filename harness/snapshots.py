@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.classic_control import AcrobotEnv, CartPoleEnv, Continuous_MountainCarEnv, MountainCarEnv, PendulumEnv
+from gymnasium.envs.classic_control import (
+    AcrobotEnv,
+    CartPoleEnv,
+    Continuous_MountainCarEnv,
+    MountainCarEnv,
+    PendulumEnv,
+)
 from gymnasium.envs.toy_text import CliffWalkingEnv, FrozenLakeEnv, TaxiEnv
 from gymnasium.wrappers import TimeLimit
 from minigrid.minigrid_env import MiniGridEnv
@@ -44,7 +50,8 @@ class TakeSnapshot(See):
 
     def __call__(self, env: gym.Env[Any, Any]) -> Snapshot:
         """The snapshot; about 40 microseconds for a MiniGrid."""
-        return Snapshot(pickle.dumps(read_state(env.unwrapped)), tuple(limit._elapsed_steps for limit in limits(env)))
+        elapsed = tuple(limit._elapsed_steps or 0 for limit in limits(env))
+        return Snapshot(pickle.dumps(read_state(env.unwrapped)), elapsed)
 
 
 def can_copy(env: gym.Env[Any, Any]) -> bool:
@@ -66,7 +73,7 @@ def restore(env: gym.Env[Any, Any], snapshot: Snapshot) -> None:
     """Put an environment of the same kind, which has been reset once, into the state of a snapshot."""
     write_state(env.unwrapped, pickle.loads(snapshot.state))
     for limit, elapsed in zip(limits(env), snapshot.elapsed, strict=True):
-        limit._elapsed_steps = elapsed
+        limit._elapsed_steps = elapsed  # type: ignore[assignment]  # None only before the first reset
 
 
 def read_state(bare: Any) -> Any:
