@@ -103,7 +103,14 @@ class Job:
     @property
     def folder(self) -> Path:
         """Where the seed's findings go."""
-        return cell_dir(self.args.out, self.task.id, str(parse(self.args.filter)), self.seed)
+        return cell_dir(self.args.out, self.task.id, self.spec, self.seed)
+
+    @property
+    def spec(self) -> str:
+        """The filter that scores, and behind an @ the one that trained if it is another."""
+        by = str(parse(self.args.trained_by)) if self.args.trained_by else ""
+        spec = str(parse(self.args.filter))
+        return f"{spec}@{by}" if by not in ("", spec) else spec
 
     def make_filter(self) -> Filter:
         """The filter that scores."""
@@ -130,7 +137,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.target == "action":
         print(*(temporal.sentence(finding) for found in findings for finding in found), sep="\n")
     else:
-        conclude(args, [finding for found in findings for finding in found])
+        conclude([finding for found in findings for finding in found], jobs[0].folder.parent)
     print(f"numbers and figures: {jobs[0].folder.parent}")
     return 0
 
@@ -207,7 +214,7 @@ def diagnose(job: Job, training: Training, moment: Moment, on_progress: Callable
     ranking = rank_valued(moment, scores, true, spread)
     finding: Json = {
         "task": job.task.id,
-        "filter": str(parse(job.args.filter)),
+        "filter": job.spec,
         "seed": job.seed,
         "round": moment.number,
         "train_return": moment.train_return,
@@ -336,7 +343,7 @@ def describe_records(
     return described
 
 
-def conclude(args: Args, findings: list[Json]) -> None:
+def conclude(findings: list[Json], folder: Path) -> None:
     """Print every round's numbers, and where there are several seeds write and draw their means."""
     for finding in findings:
         print(sentence(finding))
@@ -344,7 +351,6 @@ def conclude(args: Args, findings: list[Json]) -> None:
     if len({finding["seed"] for finding in valued}) < 2:
         return
     summary = summarise(valued)
-    folder = cell_dir(args.out, find_task(args.task).id, str(parse(args.filter)), 0).parent
     write_finding(folder / "summary.json", summary)
     draw_summary(summary, folder / "summary.png")
     for k, found in summary["rounds"].items():

@@ -154,7 +154,7 @@ def look(job: "Job", report: Report) -> list[Json]:
     env = training.state.envs.envs.envs[0]
     finding: Json = {
         "task": job.task.id,
-        "filter": job.args.filter,
+        "filter": job.spec,
         "seed": job.seed,
         "observation": obs[0].cpu().numpy().tolist(),
         "action": action_name(env, action[0].cpu().numpy()),
