@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.figures import BLUE, GREEN, GREY, ORANGE, RED, new_figure, number, save
+from harness.figures import BLUE, GREEN, GREY, ORANGE, RED, new_figure, number, save, two_sided_log
 from harness.store import Json
 
 
@@ -30,7 +30,8 @@ def draw_rounds(finding: Json, path: Path) -> None:
             x, [one["low"] for _, one in found], [one["high"] for _, one in found], color=colour, alpha=0.25
         )
     sizes.axhline(0, color="black", linewidth=0.8)
-    sizes.set_yscale("symlog", linthresh=smallest_scale(lines))
+    edges = [line[name][edge] for line in lines for name in ("self", "cross") if line[name] for edge in ("low", "high")]
+    two_sided_log(sizes, "y", np.array(edges), decades=2)
     sizes.set(title="Terms of the trajectories' scores", ylabel="s_j and c_j")
     sizes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.17))
     for name, colour, marker in (("dtv", ORANGE, "s"), ("dtv-loo", BLUE, "o")):
@@ -47,13 +48,6 @@ def draw_rounds(finding: Json, path: Path) -> None:
         panel.set_xlabel("round")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     save(figure, path, [headline(finding), *(spoken(line) for line in lines)])
-
-
-def smallest_scale(lines: list[Json]) -> float:
-    """Below this the terms are drawn linearly: a tenth of the typical size of a term."""
-    sizes = [abs(line[name]["median"]) for line in lines for name in ("self", "cross") if line[name]]
-    sizes = [size for size in sizes if size > 0]
-    return float(np.median(sizes)) / 10 if sizes else 1e-9
 
 
 def spoken(line: Json) -> str:
@@ -81,12 +75,12 @@ def draw_units(finding: Json, path: Path) -> None:
             panel.plot(
                 cross[where], own[where], marker, color=colour, alpha=0.7, markersize=6, linestyle="none", label=label
             )
-        limit = max(float(np.abs(cross).max(initial=0)), 1e-12)
-        panel.plot([-limit, 0], [limit, 0], color="black", linewidth=1, linestyle="--")
+        two_sided_log(panel, "x", cross, decades=2)
+        panel.set_yscale("log")
+        border = np.geomspace(own.min(initial=1e-9), max(float(np.abs(cross).max(initial=0)), 1e-9))
+        panel.plot(-border, border, color="black", linewidth=1, linestyle="--")
         panel.axvline(0, color="black", linewidth=1)
-        panel.set(title=f"round {line['round']}", xlabel="cross-term c_j", xlim=(-1.08 * limit, 1.08 * limit))
-        panel.set_ylim(0, max(1.08 * float(own.max(initial=0)), 1e-12))
-        panel.ticklabel_format(style="sci", scilimits=(-2, 3), axis="both")
+        panel.set(title=f"round {line['round']}", xlabel="cross-term c_j")
         counts = ", ".join(f"{kind[0]} {int(where.sum())}" for kind, where in zip(kinds, groups, strict=True))
         words.append(f"round {line['round']}: {counts}")
     panels[0].set_ylabel("self-term s_j   (dashed: s_j + c_j = 0)")

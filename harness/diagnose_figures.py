@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.figures import BLUE, COLOURS, GREY, MARKERS, ORANGE, RED, new_figure, number, save
+from harness.figures import BLUE, COLOURS, GREY, MARKERS, ORANGE, RED, new_figure, number, save, two_sided_log
 from harness.pictures import draw
 from harness.ranking import FIFTHS, Ranking, running_mean, wilson
 from harness.rounds import Moment
@@ -80,7 +80,7 @@ def draw_ranking(finding: Json, ranking: Ranking, path: Path) -> None:
     scatter_and_mean(product, places, ranking.product, window, ORANGE)
     product.axhline(0, color="black", linewidth=0.8)
     product.set(title=f"Ā·Â (Spearman with the place: {number(rho)})", ylabel="Ā·Â")
-    two_sided_log(product, ranking.product)
+    two_sided_log(product, "y", ranking.product, decades=2)
     for panel in (gap, agree, product):
         panel.set_xlabel("place in the ranking, % (0 = most helpful)")
         panel.set_xlim(0, 100)
@@ -98,14 +98,6 @@ def draw_ranking(finding: Json, ranking: Ranking, path: Path) -> None:
             f"Spearman correlation of the place in the ranking (1 = most helpful) with Ā·Â: {number(rho)}.",
         ],
     )
-
-
-def two_sided_log(panel: "Axes", values: NDArray[Any]) -> None:
-    """A scale that is logarithmic on both sides of zero, over the two decades below the largest value."""
-    top = int(np.ceil(np.log10(max(float(np.abs(values).max()), 1e-12))))
-    panel.set_yscale("symlog", linthresh=10.0 ** (top - 2), linscale=0.7)
-    panel.set_yticks([sign * 10.0**power for sign in (-1, 1) for power in (top - 2, top - 1, top)] + [0.0])
-    panel.set_ylim(-(10.0**top), 10.0**top)
 
 
 def scatter_and_mean(panel: "Axes", x: NDArray[Any], y: NDArray[Any], window: int, colour: str) -> None:

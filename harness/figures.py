@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from filters.errors import UsageError
 
@@ -66,6 +69,14 @@ def save(figure: "Figure", path: Path, words: Sequence[str]) -> None:
     with matplotlib.rc_context(STYLE):
         figure.savefig(path, metadata={"Description": text})
     path.with_suffix(".txt").write_text(text, encoding="utf-8")
+
+
+def two_sided_log(panel: "Axes", axis: Literal["x", "y"], values: NDArray[Any], *, decades: int) -> None:
+    """Make an axis logarithmic on both sides of zero, over that many decades below the largest of the values."""
+    top = int(np.ceil(np.log10(max(float(np.abs(values).max(initial=0)), 1e-12))))
+    powers = range(top - decades, top + 1)
+    getattr(panel, f"set_{axis}scale")("symlog", linthresh=10.0 ** powers[0], linscale=0.7)
+    getattr(panel, f"set_{axis}ticks")([sign * 10.0**power for sign in (-1, 1) for power in powers] + [0.0])
 
 
 def number(value: float | None, digits: int = 3) -> str:
