@@ -4,7 +4,7 @@ python -m harness.decompose --task MiniGrid-Empty-8x8-dtv --filter dtv-loo --rou
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -95,12 +95,12 @@ def plan(args: Args) -> list[Job]:
 
 def decompose(job: Job, report: Report) -> Json:
     """Take the rounds of one seed apart; returns the finding."""
-    settings = settings_of(job.args, seed=job.seed, task_id=job.task.id)
+    filter = make(job.args.filter, job.task.filter_defaults)
+    settings = settings_of(job.args, seed=job.seed, task_id=job.task.id, filter_fields=asdict(filter))
     old = read_finding(job.folder / "terms.json", settings)
     if old is not None:
         report(1.0, f"seed {job.seed} is there already")
         return old
-    filter = make(job.args.filter, job.task.filter_defaults)
     training = Training(job.task, filter, seed=job.seed, policy=load_policy_file(job.args.policy))
     lines, last = [], job.rounds[-1]
     for k in range(1, last + 1):

@@ -31,7 +31,7 @@ def draw_rounds(finding: Json, path: Path) -> None:
         )
     sizes.axhline(0, color="black", linewidth=0.8)
     edges = [line[name][edge] for line in lines for name in ("self", "cross") if line[name] for edge in ("low", "high")]
-    two_sided_log(sizes, "y", np.array(edges), decades=2)
+    two_sided_log(sizes, "y", np.array(edges), decades=3)
     sizes.set(title="Terms of the trajectories' scores", ylabel="s_j and c_j")
     sizes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.17))
     for name, colour, marker in (("dtv", ORANGE, "s"), ("dtv-loo", BLUE, "o")):
@@ -77,7 +77,9 @@ def draw_units(finding: Json, path: Path) -> None:
             )
         two_sided_log(panel, "x", cross, decades=2)
         panel.set_yscale("log")
-        border = np.geomspace(own.min(initial=1e-9), max(float(np.abs(cross).max(initial=0)), 1e-9))
+        border = np.geomspace(
+            float(own.min()) / 2 if len(own) else 1e-9, max(float(np.abs(cross).max(initial=0)), 1e-9)
+        )
         panel.plot(-border, border, color="black", linewidth=1, linestyle="--")
         panel.axvline(0, color="black", linewidth=1)
         panel.set(title=f"round {line['round']}", xlabel="cross-term c_j")

@@ -7,31 +7,26 @@ python -m harness.diagnose --task FrozenLake --target action --observation 14 --
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import gymnasium as gym
-import numpy as np
-import torch
 import tyro
-from numpy.typing import NDArray
 
 from algos.envs import make_env
-from filters.api import Filter, run_filter
+from filters.api import Filter
 from filters.errors import UsageError, run_command
 from filters.registry import make, parse
-from harness import machine, temporal
-from harness.diagnose_figures import draw_fifths, draw_ranking, draw_records, draw_summary
+from harness import diagnosis, machine, temporal
+from harness.diagnose_figures import draw_summary
 from harness.figures import number, require_figures
-from harness.findings import load_policy_file, read_finding, settings_of, write_finding
-from harness.montecarlo import TrueAdvantages, play_advantages, repeated_advantages
-from harness.pictures import LookAround, action_name, in_words, render_options
-from harness.ranking import FIFTHS, Ranking, describe, mean_interval, rank
-from harness.rounds import Moment, Training, parse_rounds
+from harness.findings import load_policy_file, settings_of, write_finding
+from harness.pictures import render_options
+from harness.ranking import FIFTHS, mean_interval
+from harness.rounds import Training, parse_rounds
 from harness.run import check_writable, parse_seeds
 from harness.side_by_side import Report, run_side_by_side
-from harness.snapshots import can_copy, require_copy
+from harness.snapshots import require_copy
 from harness.store import Json, cell_dir
 from harness.tasks import Task, find_task
 
@@ -112,9 +107,18 @@ class Job:
         spec = str(parse(self.args.filter))
         return f"{spec}@{by}" if by not in ("", spec) else spec
 
+    def settings(self, **more: Any) -> Json:
+        """All that can change the seed's findings."""
+        filters = {"filter_fields": asdict(self.make_filter()), "trained_by_fields": asdict(self.make_trainer())}
+        return settings_of(self.args, seed=self.seed, task_id=self.task.id, **filters, **more)
+
     def make_filter(self) -> Filter:
         """The filter that scores."""
         return make(self.args.filter, self.task.filter_defaults)
+
+    def make_trainer(self) -> Filter:
+        """The filter of the updates."""
+        return make(self.args.trained_by or self.args.filter, self.task.filter_defaults)
 
     def open_training(self) -> Training:
         """The run to look into, from its start."""
@@ -122,15 +126,14 @@ class Job:
         task = replace(
             task, args=replace(task.args, env_kwargs=task.args.env_kwargs | render_options(task.args.env_id))
         )
-        filter = make(args.trained_by or args.filter, task.filter_defaults)
-        return Training(task, filter, seed=self.seed, policy=load_policy_file(args.policy))
+        return Training(task, self.make_trainer(), seed=self.seed, policy=load_policy_file(args.policy))
 
 
 def main(argv: list[str] | None = None) -> int:
     """Look, write, and print what was found."""
     args = tyro.cli(Args, args=argv, prog="python -m harness.diagnose", description=__doc__)
     jobs = plan(args)
-    work: Callable[[Job, Report], list[Json]] = look
+    work: Callable[[Job, Report], list[Json]] = diagnosis.look
     if args.target == "action":
         work = temporal.look
     findings = run_side_by_side(work, jobs, jobs=args.jobs or machine.jobs())
@@ -150,7 +153,7 @@ def plan(args: Args) -> list[Job]:
     seeds = parse_seeds(args.seed if "," in args.seed else args.seed + ",")
     jobs = [Job(args, seed, rounds) for seed in seeds]
     check_filter(jobs[0].make_filter(), args, rounds)
-    make(args.trained_by or args.filter, task.filter_defaults)
+    jobs[0].make_trainer()
     load_policy_file(args.policy)
     env = make_env(task.args.env_id, task.args.env_kwargs)
     if args.advantages == "futures":
@@ -170,177 +173,6 @@ def check_filter(filter: Filter, args: Args, rounds: tuple[int, ...]) -> None:
             f"--round {rounds[0]}: the filter {args.filter} scores nothing in its first {warmup} rounds; "
             f"choose a later round or set warmup=0"
         )
-
-
-def look(job: Job, report: Report) -> list[Json]:
-    """Diagnose every round of one seed; returns the findings."""
-    args = job.args
-    settings = {k: settings_of(args, seed=job.seed, task_id=job.task.id, round=k) for k in job.rounds}
-    old = [read_finding(job.folder / f"round-{k}" / "diagnosis.json", settings[k]) for k in job.rounds]
-    if None not in old:
-        report(1.0, f"seed {job.seed} is there already")
-        return [finding for finding in old if finding is not None]
-    training = job.open_training()
-    findings = []
-    for k in range(1, job.rounds[-1] + 1):
-        share = (k - 1) / job.rounds[-1]
-        report(share, f"seed {job.seed}: round {k}")
-        if k in job.rounds:
-            moment = training.collect(LookAround())
-            into = lambda done, k=k, share=share: report(  # noqa: E731
-                share + 0.9 * done / job.rounds[-1], f"seed {job.seed}: futures of round {k}"
-            )
-            findings.append(diagnose(job, training, moment, into) | {"settings": settings[k]})
-            write_finding(job.folder / f"round-{k}" / "diagnosis.json", findings[-1])
-        else:
-            moment = training.collect()
-        if k < job.rounds[-1]:
-            training.update(moment)
-    training.close()
-    return findings
-
-
-def diagnose(job: Job, training: Training, moment: Moment, on_progress: Callable[[float], None]) -> Json:
-    """Rank the records of a round, value them, draw the figures; returns the numbers."""
-    moment = score(job, moment)
-    assert moment.record_scores is not None
-    scores = moment.record_scores.double().cpu().numpy()
-    env = make_env(training.args.env_id, training.args.env_kwargs)
-    order = np.argsort(-scores, kind="stable")
-    order = order[np.isfinite(scores[order])]
-    shown = {"top": distinct(moment, order, job.args.show), "bottom": distinct(moment, order[::-1], job.args.show)}
-    spread = spread_records(moment, order, job.args.records)
-    true = value(job, training, moment, np.union1d(spread, np.concatenate(list(shown.values()))), on_progress)
-    ranking = rank_valued(moment, scores, true, spread)
-    finding: Json = {
-        "task": job.task.id,
-        "filter": job.spec,
-        "seed": job.seed,
-        "round": moment.number,
-        "train_return": moment.train_return,
-        "advantages": {"how": true.how, "futures": true.futures, "steps": true.steps},
-        "kept": float(moment.selection.keep.float().mean()),
-        "summary": describe(ranking) if ranking else None,
-        "shown": {name: describe_records(moment, env, scores, true, records) for name, records in shown.items()},
-        "ranking": table(ranking) if ranking else None,
-    }
-    folder = job.folder / f"round-{moment.number}"
-    draw_records(finding, moment, env, shown, folder / "records.png")
-    if ranking:
-        draw_ranking(finding, ranking, folder / "ranking.png")
-        draw_fifths(finding, ranking, folder / "fifths.png")
-    env.close()
-    return finding
-
-
-def score(job: Job, moment: Moment) -> Moment:
-    """The moment with the scores of the filter that ranks; raises UsageError if it gives none."""
-    args = job.args
-    if args.trained_by and parse(args.trained_by) != parse(args.filter):
-        # What the ranking filter draws must not change what the training filter will draw.
-        stream = torch.Generator(moment.rollout.generator.device)
-        stream.set_state(moment.rollout.generator.get_state())
-        rollout = replace(moment.rollout, generator=stream)
-        moment = replace(moment, selection=run_filter(job.make_filter(), rollout, moment.objective))
-    if moment.record_scores is None:
-        raise UsageError(f"the filter {args.filter} gives no scores to rank by; choose another, such as iif or dtv-loo")
-    return moment
-
-
-def distinct(moment: Moment, order: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The first `count` records of the order that differ in observation or action."""
-    found: dict[bytes, int] = {}
-    for record in order.tolist():
-        if len(found) == count:
-            break
-        found.setdefault(pair_of(moment, record), record)
-    return np.array(list(found.values()), np.int64)
-
-
-def pair_of(moment: Moment, record: int) -> bytes:
-    """Observation and action of a record, to compare with others."""
-    columns = (moment.rollout.obs[record], moment.rollout.actions[record])
-    return b"".join(column.cpu().numpy().tobytes() for column in columns)
-
-
-def spread_records(moment: Moment, order: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """`count` records evenly spaced along the order; all of them if they have at most `count` different states."""
-    states = {moment.seen[record].snapshot and moment.seen[record].snapshot.state for record in order.tolist()}
-    if len(order) <= count or (None not in states and len(states) <= count):
-        return order
-    return order[np.linspace(0, len(order) - 1, count).round().astype(np.int64)]
-
-
-def value(
-    job: Job, training: Training, moment: Moment, records: NDArray[np.int64], on_progress: Callable[[float], None]
-) -> TrueAdvantages:
-    """Monte-Carlo advantages of these records, or with states that repeat, of all that there are."""
-    args = job.args
-    copies = can_copy(training.state.envs.envs.envs[0])
-    if args.advantages == "repeats" or not copies:
-        return repeated_advantages(moment.rollout, possible=copies)
-    snapshots = [sight.snapshot for sight in moment.seen]
-    return play_advantages(
-        training,
-        moment.rollout,
-        snapshots,
-        records,
-        futures=args.futures,
-        budget=args.budget,
-        seed=job.seed,
-        on_progress=on_progress,
-    )
-
-
-def rank_valued(
-    moment: Moment, scores: NDArray[np.float64], true: TrueAdvantages, spread: NDArray[np.int64]
-) -> Ranking | None:
-    """The ranking of the records that were valued for it; None if there are fewer than five."""
-    chosen = np.isfinite(scores[true.records])
-    if true.futures:
-        chosen &= np.isin(true.records, spread)
-    if chosen.sum() < len(FIFTHS) + 2:
-        return None
-    records = true.records[chosen]
-    estimate = moment.rollout.advantages.double().cpu().numpy()[records]
-    errors = None if true.errors is None else true.errors[chosen]
-    return rank(records, scores[records], estimate, true.advantages[chosen], errors)
-
-
-def table(ranking: Ranking) -> Json:
-    """The ranking's columns as lists, the most helpful record first."""
-    return {name: column.tolist() for name, column in vars(ranking).items() if column is not None}
-
-
-def describe_records(
-    moment: Moment,
-    env: gym.Env[Any, Any],
-    scores: NDArray[np.float64],
-    true: TrueAdvantages,
-    records: NDArray[np.int64],
-) -> list[Json]:
-    """What each of these records shows, and its numbers."""
-    rollout = moment.rollout
-    place = {record: i for i, record in enumerate(true.records.tolist())}
-    alike = [pair_of(moment, record) for record in range(rollout.n)]
-    described = []
-    for record in records.tolist():
-        obs, action = rollout.obs[record].cpu().numpy(), rollout.actions[record].cpu().numpy()
-        i = place.get(record)
-        described.append(
-            {
-                "record": record,
-                "influence": float(scores[record]),
-                "action": action_name(env, action),
-                "estimate": float(rollout.advantages[record]),
-                "truth": None if i is None else float(true.advantages[i]),
-                "error": None if i is None or true.errors is None else float(true.errors[i]),
-                "alike": alike.count(alike[record]),
-                "kept": bool(moment.selection.keep[record]),
-                "shows": in_words(env, moment.seen[record], obs),
-            }
-        )
-    return described
 
 
 def conclude(findings: list[Json], folder: Path) -> None:
@@ -396,8 +228,10 @@ def sentence(finding: Json) -> str:
     if summary is None:
         return f"{head}no Monte-Carlo advantages ({finding['advantages']['how']})"
     shares = ", ".join(f"{name} {number(summary['mismatch'][name])}" for name in FIFTHS)
+    clear = ", ".join(f"{number(summary['mismatch_clear'][name])} of {summary['clear'][name]}" for name in FIFTHS)
     return (
-        f"{head}sign mismatches {shares}; Spearman of rank and Ā·Â {number(summary['spearman_product'])} "
+        f"{head}sign mismatches {shares} (with a clear sign {clear}); "
+        f"Spearman of rank and Ā·Â {number(summary['spearman_product'])} "
         f"({summary['records']} records, {finding['advantages']['how']})"
     )
 

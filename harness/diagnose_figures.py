@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 def headline(finding: Json) -> str:
     """Task, filter, seed and round."""
-    return f"{finding['task']}, {finding['filter']}, seed {finding['seed']}, round {finding['round']}"
+    return f"{finding['task']}, {spoken_spec(finding)}, seed {finding['seed']}, round {finding['round']}"
+
+
+def spoken_spec(finding: Json) -> str:
+    """The filter that ranks, and the one that trained if it is another."""
+    spec: str = finding["filter"].replace("@", ", trained by ")
+    return spec
 
 
 def draw_records(
@@ -130,15 +136,16 @@ def draw_summary(summary: Json, path: Path) -> None:
     rounds = summary["rounds"]
     figure, (shares, rho) = new_figure(1, 2, size=(12, 4.6))
     seeds = len(summary["seeds"])
-    figure.suptitle(f"{summary['task']}, {summary['filter']}: mean of {seeds} seeds, 95 % t interval", fontsize=12)
-    words = [f"{summary['task']}, {summary['filter']}: means of {seeds} seeds with 95 % t intervals."]
+    figure.suptitle(f"{summary['task']}, {spoken_spec(summary)}: mean of {seeds} seeds, 95 % t interval", fontsize=12)
+    words = [f"{summary['task']}, {spoken_spec(summary)}: means of {seeds} seeds with 95 % t intervals."]
     for i, (name, colour) in enumerate(zip(FIFTHS, (RED, GREY, BLUE), strict=True)):
         found = [rounds[k]["mismatch"][name] for k in rounds]
         x = np.arange(len(rounds)) + (i - 1) * 0.26
         bars(shares, x, found, 100, colour, f"{name} fifth")
         words.append(f"Sign mismatches in the {name} fifth: {spoken(rounds, found)}.")
     shares.set(ylabel="sign mismatches of Ā and Â, %", title="Sign mismatches")
-    shares.set_ylim(0, shares.get_ylim()[1] * 1.3)
+    shares.set_ylim(0, max(shares.get_ylim()[1], 100) * 1.2)
+    shares.set_yticks(range(0, 101, 20))
     shares.legend(loc="upper center", ncols=3, fontsize=9)
     for i, (name, label) in enumerate((("spearman", "with Ā·Â"), ("spearman_gap", "with |Ā − Â|"))):
         found = [rounds[k][name] for k in rounds]
@@ -147,7 +154,7 @@ def draw_summary(summary: Json, path: Path) -> None:
         words.append(f"Spearman correlation of the place in the ranking {label}: {spoken(rounds, found)}.")
     rho.axhline(0, color="black", linewidth=0.8)
     rho.set(title="Rank correlation of the place (1 = most helpful)", ylabel="Spearman's ρ", ylim=(-1.05, 1.05))
-    rho.legend(loc="lower right", fontsize=9)
+    rho.legend(loc="upper right", fontsize=9)
     for panel in (shares, rho):
         panel.set_xticks(np.arange(len(rounds)), [f"round {k}" for k in rounds])
         panel.set_xlim(-0.6, len(rounds) - 0.4)

@@ -12,10 +12,11 @@ from harness.store import Json, write_json
 
 
 def settings_of(args: Any, **settings: Any) -> Json:
-    """All that can change a finding, the code's commit included, as JSON keeps it."""
+    """All that can change a finding as JSON keeps it: the command line, what is given here, files and the code."""
     fields = {name: value for name, value in vars(args).items() if name not in ("out", "jobs", "seed", "seeds")}
     fields = {name: str(value) if isinstance(value, Path) else value for name, value in fields.items()}
-    everything = {**fields, **settings, "files": file_hashes(fields), "code": code_version()}
+    everything = {**fields, **settings}
+    everything |= {"files": file_hashes(everything), "code": code_version()}
     plain: Json = json.loads(json.dumps(everything))
     return plain
 

@@ -5,7 +5,7 @@ python -m harness.intervene --task FrozenLake --filter iif:reference=frozenlake.
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -120,12 +120,12 @@ def plan(args: Args) -> list[Job]:
 
 def intervene(job: Job, report: Report) -> Json:
     """All interventions of one seed; returns the finding."""
-    settings = settings_of(job.args, seed=job.seed, task_id=job.task.id)
+    filter = make(job.args.filter, job.task.filter_defaults)
+    settings = settings_of(job.args, seed=job.seed, task_id=job.task.id, filter_fields=asdict(filter))
     old = read_finding(job.folder / "interventions.json", settings)
     if old is not None:
         report(1.0, f"seed {job.seed} is there already")
         return old
-    filter = make(job.args.filter, job.task.filter_defaults)
     training = Training(job.task, filter, seed=job.seed, policy=load_policy_file(job.args.policy))
     test = TestEpisodes(training, job.args.episodes or training.args.eval_episodes, job.seed)
     lines, last = [], job.rounds[-1]

@@ -38,7 +38,8 @@ class Countdown:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bars.stop()
+        if self._console.is_terminal:
+            self._bars.stop()
 
     def show(self, job: int, share: float, text: str) -> None:
         """Take in how far a job is."""

@@ -16,13 +16,15 @@ from torch import Tensor, nn
 from filters.api import Params
 from filters.errors import UsageError
 from filters.influence import dots, gradient
+from harness.diagnosis import distinct, pair_of
 from harness.figures import number
-from harness.findings import read_finding, settings_of, write_finding
+from harness.findings import read_finding, write_finding
 from harness.pictures import LookAround, action_name, in_words
 from harness.roughness import roughness
 from harness.rounds import Moment, Training
 from harness.side_by_side import Report
 from harness.store import Json
+from harness.tasks import find_task
 from harness.temporal_figures import draw_rounds, draw_top
 
 if TYPE_CHECKING:
@@ -51,8 +53,6 @@ def check(args: "Args", env: gym.Env[Any, Any]) -> None:
 
 def find_batch(args: "Args") -> int:
     """Records of a rollout."""
-    from harness.tasks import find_task
-
     return find_task(args.task).args.batch_size
 
 
@@ -124,7 +124,7 @@ def embed(agent: nn.Module, obs: Tensor) -> NDArray[np.float64]:
 def look(job: "Job", report: Report) -> list[Json]:
     """Follow the influence on one action from the first round to the last; returns one finding."""
     folder, last = job.folder / f"action-round-{job.rounds[-1]}", job.rounds[-1]
-    settings = settings_of(job.args, seed=job.seed, task_id=job.task.id)
+    settings = job.settings()
     old = read_finding(folder / "temporal.json", settings)
     if old is not None:
         report(1.0, f"seed {job.seed} is there already")
@@ -218,8 +218,6 @@ def share_of(values: Tensor, chosen: Tensor) -> float | None:
 
 def top_records(job: "Job", training: Training, moment: Moment, influence: Tensor) -> list[Json]:
     """The different records of the largest influence."""
-    from harness.diagnose import distinct, pair_of
-
     env = training.state.envs.envs.envs[0]
     order = (-influence).argsort(stable=True).cpu().numpy()
     pairs = [pair_of(moment, record) for record in range(moment.rollout.n)]

@@ -5,6 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from harness.diagnose_figures import spoken_spec
 from harness.figures import BLUE, COLOURS, MARKERS, RED, new_figure, number, save
 from harness.pictures import draw
 from harness.rounds import Moment
@@ -13,7 +14,7 @@ from harness.store import Json
 
 def headline(finding: Json) -> str:
     """Task, filter, seed and action."""
-    return f"{finding['task']}, {finding['filter']}, seed {finding['seed']}: action {finding['action']} in one state"
+    return f"{finding['task']}, {spoken_spec(finding)}, seed {finding['seed']}: action {finding['action']} in one state"
 
 
 def draw_rounds(finding: Json, path: Path) -> None:

@@ -156,3 +156,12 @@ def test_bad_input_is_one_sentence(words: list[str], sentence: str, tmp_path: Pa
 def test_bad_input_of_a_decomposition(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="beyond the task's budget"):
         decompose.main(["--task", "smoke-MiniGrid", "--rounds", "4", "--out", str(tmp_path)])
+
+
+def test_another_file_under_the_same_name_is_another_setting(tmp_path: Path) -> None:
+    (tmp_path / "ref").write_text("one")
+    args = intervene.Args()
+    first = findings.settings_of(args, filter_fields={"reference": str(tmp_path / "ref")})
+    (tmp_path / "ref").write_text("two")
+    second = findings.settings_of(args, filter_fields={"reference": str(tmp_path / "ref")})
+    assert {key for key in first if first[key] != second[key]} == {"files"}
