@@ -56,23 +56,22 @@ def test_records_of_one_state_share_their_futures() -> None:
 
 
 def test_a_future_goes_on_from_the_steps_that_its_time_limit_has_counted() -> None:
-    """On its fifth and last step the chain only moves, so Q = γ · the critic's value of the next field."""
+    """A critic that says 10 everywhere closes a future on its fifth and last step: Q(s, 1) = 9, Q(s, 0) = 0."""
     training = train_on("FilterGymShortChain-v0", gamma=0.9)
     moment = training.collect(TakeSnapshot())
-    snapshot = Snapshot(moment.seen[0].state, elapsed=(4,))
-    start = moment.rollout.obs[:1]
-    rollout = type(moment.rollout)(
-        **{**vars(moment.rollout), "obs": start, "actions": torch.ones(1, dtype=torch.int64)}
-    )
-    found = play_advantages(training, rollout, [snapshot], np.array([0]), futures=400)
-
-    values = training.values(np.eye(LENGTH, dtype=np.float32))
-    go, stay = 0.9 * float(values[1]), 0.9 * float(values[0])
-    q = 0.8 * go + 0.2 * stay
+    last: Any = training.state.agent.critic[-1]
     with torch.no_grad():
+        last.weight.zero_()
+        last.bias.fill_(10.0)
         right = float(training.state.agent(torch.eye(LENGTH)).softmax(-1)[0, 1])
+    columns = {"obs": torch.eye(LENGTH)[:1], "actions": torch.ones(1, dtype=torch.int64)}
+    rollout = type(moment.rollout)(**{**vars(moment.rollout), **columns})
+    start = next(snapshot for snapshot, obs in zip(moment.seen, moment.rollout.obs, strict=True) if obs[0] == 1)
+    snapshot = Snapshot(start.state, elapsed=(4,))
+    found = play_advantages(training, rollout, [snapshot], np.array([0]), futures=400)
     assert found.errors is not None
-    assert found.advantages[0] == pytest.approx(q - right * q, abs=4 * found.errors[0])
+    assert found.advantages[0] == pytest.approx(9 - right * 9, abs=4 * found.errors[0])
+    assert found.steps == 800, "one step each"
 
 
 def test_a_budget_buys_as_many_futures_as_it_can() -> None:
