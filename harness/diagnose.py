@@ -228,10 +228,11 @@ def sentence(finding: Json) -> str:
     if summary is None:
         return f"{head}no Monte-Carlo advantages ({finding['advantages']['how']})"
     shares = ", ".join(f"{name} {number(summary['mismatch'][name])}" for name in FIFTHS)
-    clear = ", ".join(f"{number(summary['mismatch_clear'][name])} of {summary['clear'][name]}" for name in FIFTHS)
+    if finding["advantages"]["futures"]:
+        clear = (f"{number(summary['mismatch_clear'][name])} of {summary['clear'][name]}" for name in FIFTHS)
+        shares += f" (where Ā has a clear sign {', '.join(clear)})"
     return (
-        f"{head}sign mismatches {shares} (with a clear sign {clear}); "
-        f"Spearman of rank and Ā·Â {number(summary['spearman_product'])} "
+        f"{head}sign mismatches {shares}; Spearman of rank and Ā·Â {number(summary['spearman_product'])} "
         f"({summary['records']} records, {finding['advantages']['how']})"
     )
 
