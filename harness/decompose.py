@@ -17,7 +17,6 @@ from filters.dtv import DTV, DTVLoo, terms
 from filters.errors import run_command
 from filters.influence import align_units
 from filters.registry import make, parse
-from harness import machine
 from harness.decompose_figures import draw_rounds, draw_units
 from harness.figures import number, require_figures
 from harness.findings import load_policy_file, read_finding, settings_of, write_finding
@@ -76,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
     """Take apart, write, and print what was found."""
     args = tyro.cli(Args, args=argv, prog="python -m harness.decompose", description=__doc__)
     jobs = plan(args)
-    for finding in run_side_by_side(decompose, jobs, jobs=args.jobs or machine.jobs()):
+    for finding in run_side_by_side(decompose, jobs, jobs=args.jobs):
         print(sentence(finding))
     print(f"numbers and figures: {jobs[0].folder.parent}")
     return 0

@@ -17,7 +17,7 @@ from algos.envs import make_env
 from filters.api import Filter
 from filters.errors import UsageError, run_command
 from filters.registry import make, parse
-from harness import diagnosis, machine, temporal
+from harness import diagnosis, temporal
 from harness.diagnose_figures import draw_summary
 from harness.figures import number, require_figures
 from harness.findings import load_policy_file, settings_of, write_finding
@@ -136,7 +136,7 @@ def main(argv: list[str] | None = None) -> int:
     work: Callable[[Job, Report], list[Json]] = diagnosis.look
     if args.target == "action":
         work = temporal.look
-    findings = run_side_by_side(work, jobs, jobs=args.jobs or machine.jobs())
+    findings = run_side_by_side(work, jobs, jobs=args.jobs)
     if args.target == "action":
         print(*(temporal.sentence(finding) for found in findings for finding in found), sep="\n")
     else:

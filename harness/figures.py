@@ -14,17 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = (
+BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = (
     "#0072B2",
     "#E69F00",
     "#009E73",
     "#CC79A7",
     "#56B4E9",
     "#D55E00",
-    "#F0E442",
     "#666666",
 )
-"""the palette of Okabe and Ito, and a grey"""
+"""from the palette of Okabe and Ito, and a grey"""
 COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
 MARKERS = ("o", "s", "^", "D", "v", "P")
 

@@ -18,7 +18,6 @@ from algos.evaluate import Evaluator, make_evaluator
 from filters.errors import UsageError, run_command
 from filters.iif import IIF, fixed_target
 from filters.registry import make, parse
-from harness import machine
 from harness.figures import number, require_figures
 from harness.findings import load_policy_file, read_finding, settings_of, write_finding
 from harness.intervene_figures import draw_boxes, draw_rounds
@@ -90,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
     """Intervene, write, and print what came of it."""
     args = tyro.cli(Args, args=argv, prog="python -m harness.intervene", description=__doc__)
     jobs = plan(args)
-    found = run_side_by_side(intervene, jobs, jobs=args.jobs or machine.jobs())
+    found = run_side_by_side(intervene, jobs, jobs=args.jobs)
     summary = summarise(found)
     folder = jobs[0].folder.parent
     write_finding(folder / "summary.json", summary)

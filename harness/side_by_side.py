@@ -12,6 +12,9 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from filters.errors import UsageError
+from harness import machine
+
 J = TypeVar("J")
 R = TypeVar("R")
 Report = Callable[[float, str], None]
@@ -64,9 +67,12 @@ def run_side_by_side(
     Args:
         work: a module's function, so that another process can find it.
         items: what to work on.
-        jobs: processes at most.
+        jobs: processes at most; 0: one a core, as far as memory allows.
         console: where progress goes.
     """
+    if jobs < 0:
+        raise UsageError(f"--jobs must be 0 (one a core) or more, got {jobs}")
+    jobs = jobs or machine.jobs()
     console = console or Console(width=None if sys.stdout.isatty() else 110)
     with Countdown(console, max(len(items), 1)) as countdown:
         if min(jobs, len(items)) <= 1:

@@ -33,6 +33,11 @@ def test_one_job_stays_in_this_process() -> None:
     assert run_side_by_side(square, [3], jobs=8) == [(9, os.getpid())]
 
 
+def test_fewer_than_no_jobs_are_refused() -> None:
+    with pytest.raises(UsageError, match="--jobs must be 0"):
+        run_side_by_side(square, [1], jobs=-1)
+
+
 def test_a_failure_of_a_process_is_the_callers() -> None:
     with pytest.raises(UsageError, match="-1 has no place here"):
         run_side_by_side(square, [1, -1], jobs=2)
