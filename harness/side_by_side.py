@@ -1,8 +1,11 @@
 """How do a command's jobs share the cores, and how long will they still take?"""
 
 import multiprocessing
+import multiprocessing.connection
+import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
@@ -62,7 +65,8 @@ def run_side_by_side(
 ) -> list[R]:
     """What `work` makes of each item, in their order, on at most `jobs` processes of one thread each.
 
-    With one item or one job everything happens in this process. The first failure, or an interruption, ends all.
+    With one item or one job everything happens in this process. The first failure, an interruption or the death of
+    this process ends all.
 
     Args:
         work: a module's function, so that another process can find it.
@@ -112,8 +116,16 @@ def _open_worker(reports: Any) -> None:
     global _reports
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     _reports = reports
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
 
 
 def _work(work: Callable[[J, Report], R], job: int, item: J) -> R:
