@@ -1,0 +1,192 @@
+"""What are DTV's scores made of? Self- and cross-terms over training, and the trajectories that the variants dispute.
+
+python -m harness.decompose --task MiniGrid-Empty-8x8-dtv --filter dtv-loo --rounds 20
+"""
+
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import tyro
+from numpy.typing import NDArray
+
+from filters.api import Rollout
+from filters.dtv import DTV, DTVLoo, terms
+from filters.errors import run_command
+from filters.influence import align_units
+from filters.registry import make, parse
+from harness.decompose_figures import draw_rounds, draw_units
+from harness.figures import number, require_figures
+from harness.findings import load_policy_file, read_finding, settings_of, write_finding
+from harness.rounds import Moment, Training, parse_rounds
+from harness.run import check_writable, parse_seeds
+from harness.side_by_side import Report, run_side_by_side
+from harness.store import Json, cell_dir
+from harness.tasks import Task, find_task
+
+
+@dataclass(frozen=True)
+class Args:
+    """Train with a filter and take DTV's score of every trajectory apart, round by round.
+
+    DTV_j = s_j + c_j with s_j = ‖g_j‖²/b and c_j = (1/b) Σ_{i≠j} ⟨g_i, g_j⟩; DTV keeps s_j + c_j ≥ 0, DTV-Loo c_j ≥ 0.
+    Disputed are the trajectories that only their self-term keeps. Seeds that are finished stay; the same command goes
+    on with the others.
+    """
+
+    task: str = "MiniGrid-Empty-8x8-dtv"
+    """task to train on"""
+    filter: str = "dtv-loo"
+    """what the updates use; none, dtv or any other"""
+    rounds: str = "20"
+    """rounds to take apart: 20 means the first twenty, 2,5,10 those"""
+    seed: str = "0,"
+    """seeds to look at: 0, or 0,1,2; a single number without a comma is one seed"""
+    policy: Path | None = None
+    """start from this policy (a file from python -m harness.reference); rounds count from there"""
+    jobs: int = 0
+    """seeds side by side; 0 means one a core"""
+    out: Path = Path("runs/figures/decompose")
+    """folder of the findings"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One seed of the command."""
+
+    args: Args
+    seed: int
+    rounds: tuple[int, ...]
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return find_task(self.args.task)
+
+    @property
+    def folder(self) -> Path:
+        """Where the seed's findings go."""
+        return cell_dir(self.args.out, self.task.id, str(parse(self.args.filter)), self.seed)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Take apart, write, and print what was found."""
+    args = tyro.cli(Args, args=argv, prog="python -m harness.decompose", description=__doc__)
+    jobs = plan(args)
+    for finding in run_side_by_side(decompose, jobs, jobs=args.jobs):
+        print(sentence(finding))
+    print(f"numbers and figures: {jobs[0].folder.parent}")
+    return 0
+
+
+def plan(args: Args) -> list[Job]:
+    """One job a seed; raises UsageError for anything that can't be."""
+    require_figures()
+    task = find_task(args.task)
+    rounds = parse_rounds(args.rounds, most=task.args.rounds, name="--rounds", counts=True)
+    make(args.filter, task.filter_defaults)
+    load_policy_file(args.policy)
+    check_writable(args.out)
+    return [Job(args, seed, rounds) for seed in parse_seeds(args.seed if "," in args.seed else args.seed + ",")]
+
+
+def decompose(job: Job, report: Report) -> Json:
+    """Take the rounds of one seed apart; returns the finding."""
+    filter = make(job.args.filter, job.task.filter_defaults)
+    settings = settings_of(job.args, seed=job.seed, task_id=job.task.id, filter_fields=asdict(filter))
+    old = read_finding(job.folder / "terms.json", settings)
+    if old is not None:
+        report(1.0, f"seed {job.seed} is there already")
+        return old
+    training = Training(job.task, filter, seed=job.seed, policy=load_policy_file(job.args.policy))
+    lines, last = [], job.rounds[-1]
+    for k in range(1, last + 1):
+        report((k - 1) / last, f"seed {job.seed}: round {k}")
+        moment = training.collect()
+        if k in job.rounds:
+            lines.append(take_apart(moment))
+        training.update(moment)
+    training.close()
+    head = {"task": job.task.id, "filter": str(parse(job.args.filter)), "seed": job.seed}
+    finding: Json = head | {"rounds": lines, "settings": settings}
+    draw_rounds(finding, job.folder / "rounds.png")
+    draw_units(finding, job.folder / "trajectories.png")
+    write_finding(job.folder / "terms.json", finding)
+    return finding
+
+
+def take_apart(moment: Moment) -> Json:
+    """The terms [U] of every trajectory of a round, and what DTV and DTV-Loo make of them."""
+    rollout = moment.rollout
+    alignment = align_units(moment.objective.per_record, moment.objective.params, rollout.trajectory)
+    self_term, cross_term = terms(alignment)
+    b = alignment.b
+    dtv = alignment.finite & (DTV().combine(self_term, cross_term, b) >= 0)
+    loo = alignment.finite & (DTVLoo().combine(self_term, cross_term, b) >= 0)
+    length = rollout.trajectory.bincount()
+    total = rollout.rewards.new_zeros(len(length)).index_add_(0, rollout.trajectory, rollout.rewards)
+    disputed = dtv != loo
+    return {
+        "round": moment.number,
+        "train_return": moment.train_return,
+        "trajectories": rollout.num_trajectories,
+        "unscorable": int((~alignment.finite).sum()),
+        "kept": {
+            "dtv": share(dtv),
+            "dtv-loo": share(loo),
+            "training filter": float(moment.selection.keep.float().mean()),
+        },
+        "kept_records": {"dtv": by_record(dtv, rollout), "dtv-loo": by_record(loo, rollout)},
+        "disputed": share(disputed),
+        "self": spread(self_term[alignment.finite]),
+        "cross": spread(cross_term[alignment.finite]),
+        "units": {
+            "self": finite(self_term),
+            "cross": finite(cross_term),
+            "length": length.tolist(),
+            "reward": total.tolist(),
+            "disputed": disputed.nonzero().flatten().tolist(),
+        },
+    }
+
+
+def share(flags: torch.Tensor) -> float:
+    """Share of True."""
+    return float(flags.float().mean())
+
+
+def by_record(keep: torch.Tensor, rollout: Rollout) -> float:
+    """Share of the records whose trajectory stays."""
+    return share(keep[rollout.trajectory])
+
+
+def spread(values: torch.Tensor) -> Json | None:
+    """Mean, median and quartiles; None of nothing."""
+    if not len(values):
+        return None
+    numbers: NDArray[np.float64] = values.double().cpu().numpy()
+    low, middle, high = np.quantile(numbers, [0.25, 0.5, 0.75])
+    return {"mean": float(numbers.mean()), "low": float(low), "median": float(middle), "high": float(high)}
+
+
+def finite(values: torch.Tensor) -> list[float | None]:
+    """A list that JSON can hold."""
+    return [value if np.isfinite(value) else None for value in values.tolist()]
+
+
+def sentence(finding: Json) -> str:
+    """One line about a finding."""
+    lines = finding["rounds"]
+    means = {name: float(np.mean([line["kept"][name] for line in lines])) for name in ("dtv", "dtv-loo")}
+    disputed = float(np.mean([line["disputed"] for line in lines]))
+    units = sum(line["trajectories"] for line in lines)
+    return (
+        f"seed {finding['seed']}, {len(lines)} rounds, {units} trajectories: dtv keeps {number(means['dtv'])}, dtv-loo "
+        f"{number(means['dtv-loo'])} of them; disputed {number(disputed)} (means of the rounds)"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

@@ -1,0 +1,48 @@
+"""Where do a command's numbers go, and which of them are already there?"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from filters.errors import UsageError
+from filters.reference import Reference, load
+from harness.cell import file_hashes
+from harness.provenance import code_version
+from harness.store import Json, write_json
+
+
+def settings_of(args: Any, **settings: Any) -> Json:
+    """All that can change a finding as JSON keeps it: the command line, what is given here, files and the code."""
+    fields = {name: value for name, value in vars(args).items() if name not in ("out", "jobs", "seed", "seeds")}
+    fields = {name: str(value) if isinstance(value, Path) else value for name, value in fields.items()}
+    everything = {**fields, **settings}
+    everything |= {"files": file_hashes(everything), "code": code_version()}
+    plain: Json = json.loads(json.dumps(everything))
+    return plain
+
+
+def read_finding(path: Path, settings: Json) -> Json | None:
+    """The finding in `path` if it was made with the very same settings by unedited code; else None."""
+    if settings["code"]["commit"] is None or settings["code"]["dirty"]:
+        return None
+    try:
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("settings") == settings else None
+
+
+def write_finding(path: Path, finding: Json) -> None:
+    """Write a finding whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, finding)
+
+
+def load_policy_file(path: Path | None) -> Reference | None:
+    """The policy of a file from `python -m harness.reference`; raises UsageError if there is none in it."""
+    if path is None:
+        return None
+    try:
+        return load(str(path))
+    except ValueError as error:
+        raise UsageError(f"--policy: {error}") from error
