@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.figures import BLUE, GREEN, GREY, ORANGE, RED, new_figure, number, save, two_sided_log
-from harness.store import Json
+from harness.jsonfile import Json
 
 
 def headline(finding: Json) -> str:

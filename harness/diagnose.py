@@ -21,13 +21,14 @@ from harness import diagnosis, temporal
 from harness.diagnose_figures import draw_summary
 from harness.figures import number, require_figures
 from harness.findings import load_policy_file, settings_of, write_finding
+from harness.jsonfile import Json
 from harness.pictures import render_options
 from harness.ranking import FIFTHS, mean_interval
 from harness.rounds import Training, parse_rounds
 from harness.run import check_writable, parse_seeds
 from harness.side_by_side import Report, run_side_by_side
 from harness.snapshots import require_copy
-from harness.store import Json, cell_dir
+from harness.store import cell_dir
 from harness.tasks import Task, find_task
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.figures import BLUE, COLOURS, GREY, MARKERS, ORANGE, RED, new_figure, number, save, two_sided_log
+from harness.jsonfile import Json
 from harness.pictures import draw
 from harness.ranking import FIFTHS, Ranking, running_mean, wilson
 from harness.rounds import Moment
-from harness.store import Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,13 +18,13 @@ from filters.errors import UsageError
 from filters.registry import parse
 from harness.diagnose_figures import draw_fifths, draw_ranking, draw_records
 from harness.findings import read_finding, write_finding
+from harness.jsonfile import Json
 from harness.montecarlo import TrueAdvantages, play_advantages, repeated_advantages
 from harness.pictures import LookAround, action_name, in_words
 from harness.ranking import FIFTHS, Ranking, describe, rank
 from harness.rounds import Moment, Training
 from harness.side_by_side import Report
 from harness.snapshots import can_copy
-from harness.store import Json
 
 if TYPE_CHECKING:
     from harness.diagnose import Job

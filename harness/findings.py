@@ -7,8 +7,9 @@ from typing import Any
 from filters.errors import UsageError
 from filters.reference import Reference, load
 from harness.cell import file_hashes
+from harness.jsonfile import Json
 from harness.provenance import code_version
-from harness.store import Json, write_json
+from harness.store import write_json
 
 
 def settings_of(args: Any, **settings: Any) -> Json:

@@ -21,11 +21,12 @@ from filters.registry import make, parse
 from harness.figures import number, require_figures
 from harness.findings import load_policy_file, read_finding, settings_of, write_finding
 from harness.intervene_figures import draw_boxes, draw_rounds
+from harness.jsonfile import Json
 from harness.ranking import mean_interval
 from harness.rounds import Moment, Training, parse_rounds
 from harness.run import check_writable, parse_seeds
 from harness.side_by_side import Report, run_side_by_side
-from harness.store import Json, cell_dir
+from harness.store import cell_dir
 from harness.tasks import Task, find_task
 
 ARMS = ("ordinary", "filtered", "random")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness.figures import BLUE, GREY, MARKERS, ORANGE, new_figure, number, save
-from harness.store import Json
+from harness.jsonfile import Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

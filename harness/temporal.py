@@ -19,11 +19,11 @@ from filters.influence import dots, gradient
 from harness.diagnosis import distinct, pair_of
 from harness.figures import number
 from harness.findings import read_finding, write_finding
+from harness.jsonfile import Json
 from harness.pictures import LookAround, action_name, in_words
 from harness.roughness import roughness
 from harness.rounds import Moment, Training
 from harness.side_by_side import Report
-from harness.store import Json
 from harness.tasks import find_task
 from harness.temporal_figures import draw_rounds, draw_top
 

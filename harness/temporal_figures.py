@@ -7,9 +7,9 @@ import gymnasium as gym
 
 from harness.diagnose_figures import spoken_spec
 from harness.figures import BLUE, COLOURS, MARKERS, RED, new_figure, number, save
+from harness.jsonfile import Json
 from harness.pictures import draw
 from harness.rounds import Moment
-from harness.store import Json
 
 
 def headline(finding: Json) -> str:
