@@ -120,7 +120,7 @@ def test_a_state_picked_from_the_rollout(tmp_path: Path) -> None:
 
 def open_training() -> Training:
     args = ppo.Args(env_id="CartPole-v1", num_envs=2, num_steps=8, minibatch_size=8, total_steps=16, hidden=(5, 3))
-    return Training(Task("test/v1", "", args, random=0.0, solved=1.0), make("none"), seed=0)
+    return Training(Task("test/v1", "", args, random=0.0, solved=1.0, returns=(-500.0, 500.0)), make("none"), seed=0)
 
 
 def test_influence_on_an_action_equals_brute_force() -> None:

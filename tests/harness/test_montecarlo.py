@@ -21,7 +21,7 @@ SETTINGS: dict[str, Any] = {"num_envs": 2, "num_steps": 64, "minibatch_size": 32
 
 def train_on(env_id: str, **settings: Any) -> Training:
     args = ppo.Args(env_id=env_id, **(SETTINGS | settings))
-    return Training(Task("test/v1", "", args, random=0.0, solved=1.0), make("none"), seed=0)
+    return Training(Task("test/v1", "", args, random=0.0, solved=1.0, returns=(-500.0, 500.0)), make("none"), seed=0)
 
 
 def test_advantages_of_a_chain_equal_the_closed_form() -> None:

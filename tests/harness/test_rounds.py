@@ -22,7 +22,7 @@ GRID = ppo_minigrid.Args(
 
 
 def open_training(args: Any, spec: str = "iif:fraction=1") -> Training:
-    return Training(Task("test/v1", "", args, random=0.0, solved=1.0), make(spec), seed=3)
+    return Training(Task("test/v1", "", args, random=0.0, solved=1.0, returns=(-500.0, 500.0)), make(spec), seed=3)
 
 
 def flat(agent: torch.nn.Module) -> torch.Tensor:
