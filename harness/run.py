@@ -9,9 +9,11 @@ import os
 import shlex
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 import torch
 import tyro
@@ -21,14 +23,21 @@ from algos.compiled import Compile, has_compiler, pays
 from algos.envs import Backend, make_vector_env
 from filters.errors import UsageError, run_command
 from filters.registry import names, parse
-from harness import machine
+from harness import machine, ray_launch
 from harness.cell import Cell, is_complete, make_filter
-from harness.launch import run_cells
+from harness.launch import Event, run_cells
 from harness.progress import SweepProgress
 from harness.tasks import SUITES, TASKS, Task, find_suite, find_task
 from leaderboard.report import print_report
 
 BASELINE = "none"
+
+
+class Launcher(Protocol):
+    """Runs cells, at most `jobs` at a time, and tells how far they are."""
+
+    def __call__(self, cells: Sequence[Cell], *, jobs: int, on_event: Callable[[Event], None]) -> None:
+        """Until every cell is complete or failed."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,16 @@ class Args:
     """compile the optimizer step; auto does on a CPU with a C++ compiler, where a run is long enough to repay it"""
     jobs: int = 0
     """cells side by side, on one thread each; 0 means one a core, as far as memory allows"""
+    launcher: Literal["local", "ray"] = "local"
+    """what runs the cells: processes on this machine, or Ray (an extra) on a cluster"""
+    ray_address: str = "local"
+    """the Ray cluster: local starts one here, auto finds the one that this machine is part of; or host:port"""
+    collect: bool = False
+    """with Ray: send the files of a cell back to this machine; else --out has to be a folder that all nodes share"""
+    cell_cpus: float = 1.0
+    """with Ray: CPUs to set aside for a cell"""
+    cell_gpus: float = 0.25
+    """with Ray and --device cuda: GPUs to set aside for a cell"""
     out: Path = Path("runs")
     """folder of the run directories"""
     baseline: bool = True
@@ -81,14 +100,36 @@ def main(argv: list[str] | None = None) -> int:
     if args.compile == "on" and not has_compiler():
         print("--compile on: no C++ compiler or no Python headers here; going on without compiling", file=sys.stderr)
     check_writable(args.out)
+    launch = pick_launcher(args)
     missing = [cell for cell in cells if not is_complete(cell)]
-    jobs = min(args.jobs or machine.jobs(), max(len(missing), 1))
-    console.print(f"{len(cells)} cells, {len(cells) - len(missing)} of them complete; {jobs} side by side")
-    sweep(missing, jobs=jobs, console=console, argv=sys.argv[1:] if argv is None else argv)
+    most = len(missing) if on_cluster(args) else machine.jobs()
+    jobs = min(args.jobs or most, max(len(missing), 1))
+    where = f"at most {jobs} side by side on the Ray cluster" if on_cluster(args) else f"{jobs} side by side"
+    console.print(f"{len(cells)} cells, {len(cells) - len(missing)} of them complete; {where}")
+    argv = sys.argv[1:] if argv is None else argv
+    sweep(missing, jobs=jobs, console=console, argv=argv, launch=launch)
     return print_report([cell.path for cell in cells], baseline=BASELINE if args.baseline else None, console=console)
 
 
-def sweep(cells: list[Cell], *, jobs: int, console: Console, argv: list[str]) -> None:
+def on_cluster(args: Args) -> bool:
+    """Whether the cells run on other machines than this one."""
+    return args.launcher == "ray" and args.ray_address != "local"
+
+
+def pick_launcher(args: Args) -> Launcher:
+    """What runs the cells; raises UsageError if it is not installed or not what the other options are for."""
+    if args.launcher == "local":
+        if args.ray_address != "local" or args.collect:
+            raise UsageError("--ray-address and --collect are for Ray; add --launcher ray")
+        return run_cells
+    if args.cell_cpus <= 0 or args.cell_gpus <= 0:
+        raise UsageError("--cell-cpus and --cell-gpus must be above 0")
+    ray_launch.import_ray(args.ray_address)
+    cluster = ray_launch.Cluster(args.ray_address, args.collect, cpus=args.cell_cpus, gpus=args.cell_gpus)
+    return partial(ray_launch.run_cells, cluster=cluster)
+
+
+def sweep(cells: list[Cell], *, jobs: int, console: Console, argv: list[str], launch: Launcher = run_cells) -> None:
     """Run the cells with a display of progress; a cell that fails leaves its failure on disk."""
     if not cells:
         return
@@ -96,7 +137,7 @@ def sweep(cells: list[Cell], *, jobs: int, console: Console, argv: list[str]) ->
     progress = SweepProgress(console, cells)
     try:
         with progress:
-            run_cells(cells, jobs=jobs, on_event=progress.on_event)
+            launch(cells, jobs=jobs, on_event=progress.on_event)
     except KeyboardInterrupt:
         command = shlex.join(["python", "-m", "harness.run", *argv])
         print(f"interrupted; what is complete stays so. To go on: {command}", file=sys.stderr)
@@ -110,7 +151,7 @@ def plan(args: Args) -> list[Cell]:
         UsageError: for anything on the command line that does not exist or can't be.
     """
     specs = filter_specs(args)
-    device = pick_device(args.device)
+    device = pick_device(args.device, here=not on_cluster(args))
     tasks = [with_compile(task, device, args.compile) for task in pick_tasks(args)]
     if args.jobs < 0:
         raise UsageError(f"--jobs must be 0 or more, got {args.jobs}")
@@ -168,9 +209,9 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def pick_device(device: str) -> Literal["cpu", "cuda"]:
-    """The device to run on; raises UsageError if it is not there."""
-    if device == "cuda" and not torch.cuda.is_available():
+def pick_device(device: str, *, here: bool = True) -> Literal["cpu", "cuda"]:
+    """The device to run on; raises UsageError if it is not there, unless the cells run elsewhere than here."""
+    if device == "cuda" and here and not torch.cuda.is_available():
         raise UsageError("--device cuda: this PyTorch finds no CUDA device; use --device cpu or install a CUDA build")
     return "cuda" if device == "cuda" else "cpu"
 

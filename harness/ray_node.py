@@ -1,0 +1,150 @@
+"""What does a node of a Ray cluster do with a cell that it is handed?"""
+
+import importlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from harness.cell import Cell, describe, run_cell
+from harness.provenance import provenance
+from harness.store import FILES, status
+
+TELL_EVERY = 0.5
+"""seconds between two reports of one cell"""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A cell for a node, and what the node has to agree with."""
+
+    cell: Cell
+    """with an absolute `out`"""
+    number: int
+    attempt: int
+    """1 at first; one more after each loss"""
+    folder: str
+    """the driver's working folder: relative paths in filter specs count from there"""
+    wanted: dict[str, Any]
+    """the cell as the driver describes it"""
+    packages: dict[str, str]
+    """the driver's versions"""
+    sign: str | None
+    """a file that lies in a shared `out`; None where the files are collected"""
+    jobs: int
+    """the most cells that run at a time on the whole cluster"""
+    cpus: float
+    """CPUs set aside for a cell"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an order."""
+
+    error: str | None = None
+    """the sentence that says why the cell failed"""
+    refusal: str | None = None
+    """why this node can't run cells of this sweep at all"""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """the cell's files, where they are collected"""
+
+
+class Board:
+    """An actor that takes in how far the cells are, until the driver asks."""
+
+    def __init__(self) -> None:
+        self._news: dict[int, tuple[int, int, int]] = {}
+
+    def tell(self, number: int, attempt: int, done: int, rounds: int) -> None:
+        """Cell `number`, in its `attempt`, has done that many rounds."""
+        self._news[number] = (attempt, done, rounds)
+
+    def take(self) -> dict[int, tuple[int, int, int]]:
+        """What has changed since the last call, by the cell's number."""
+        news, self._news = self._news, {}
+        return news
+
+
+def run_order(order: Order, board: Any) -> Outcome:
+    """Run a cell on one thread, in a process that Ray started.
+
+    Args:
+        order: what to run.
+        board: handle of the `Board` actor.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    if os.path.isdir(order.folder):
+        os.chdir(order.folder)
+    refusal = unlike(order)
+    if refusal:
+        return Outcome(refusal=refusal)
+    tell = _teller(order, board)
+    cell = replace(order.cell, jobs=max(1, min(order.jobs, int(node_cpus() / order.cpus))))
+    if order.sign is not None:
+        return Outcome(error=run_cell(cell, tell))
+    scratch = Path(tempfile.mkdtemp(prefix="filtergym-"))
+    try:
+        cell = replace(cell, out=scratch)
+        error = run_cell(cell, tell)
+        return Outcome(error=error, files=collect(cell.path))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def unlike(order: Order) -> str | None:
+    """How this node differs from the driver, where that could change a result or lose it; or None."""
+    if order.sign is not None and not (order.cell.out / order.sign).is_file():
+        return f"does not see the driver's folder {order.cell.out}; choose an --out on a shared disk, or say --collect"
+    here = packages()
+    for name, wanted in order.packages.items():
+        if here.get(name) != wanted:
+            return f"has {name} {here.get(name, 'not at all')} where the driver has {wanted}; install the same there"
+    found = describe(order.cell)
+    different = sorted(key for key in order.wanted if found.get(key) != order.wanted[key])
+    if different:
+        return f"would run {order.cell} with other settings ({', '.join(different)}); install the same code there"
+    return None
+
+
+@cache
+def packages() -> dict[str, str]:
+    """Versions of Python, of the code and of what can change a result; CPU and CUDA builds of one version are alike."""
+    found = provenance("cpu", jobs=1)
+    code = {"code": found["code"]["commit"]} if found["code"]["commit"] else {}
+    versions = {name: version.partition("+")[0] for name, version in found["packages"].items()}
+    return {"Python": found["python"]} | code | versions
+
+
+@cache
+def node_cpus() -> float:
+    """CPUs of the node that this process runs on."""
+    ray: Any = importlib.import_module("ray")
+    here = ray.get_runtime_context().get_node_id()
+    return float(next(node["Resources"].get("CPU", 1.0) for node in ray.nodes() if node["NodeID"] == here))
+
+
+def collect(path: Path) -> dict[str, bytes]:
+    """The files of an ended cell, as far as a run directory is made of them."""
+    done = {"complete": "failure.json", "failed": "run.json"}.get(status(path))
+    names = [name for name in FILES if name != done and (path / name).is_file()]
+    return {name: (path / name).read_bytes() for name in names}
+
+
+def _teller(order: Order, board: Any) -> Callable[[int, int], None]:
+    told = 0.0
+
+    def tell(done: int, rounds: int) -> None:
+        nonlocal told
+        if done == 0 or time.monotonic() - told >= TELL_EVERY:
+            told = time.monotonic()
+            board.tell.remote(order.number, order.attempt, done, rounds)
+
+    tell(0, 0)
+    return tell
