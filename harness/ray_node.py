@@ -104,7 +104,7 @@ def unlike(order: Order) -> str | None:
         return f"does not see the driver's folder {order.cell.out}; choose an --out on a shared disk, or say --collect"
     here = packages()
     for name, wanted in order.packages.items():
-        if here.get(name) != wanted:
+        if here.get(name) != wanted and not (name == "code" and name not in here):  # no checkout: can't tell
             return f"has {name} {here.get(name, 'not at all')} where the driver has {wanted}; install the same there"
     found = describe(order.cell)
     different = sorted(key for key in order.wanted if found.get(key) != order.wanted[key])

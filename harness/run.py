@@ -23,7 +23,7 @@ from algos.compiled import Compile, has_compiler, pays
 from algos.envs import Backend, make_vector_env
 from filters.errors import UsageError, run_command
 from filters.registry import names, parse
-from harness import machine, ray_launch
+from harness import machine, ray_cluster, ray_launch
 from harness.cell import Cell, is_complete, make_filter
 from harness.launch import Event, run_cells
 from harness.progress import SweepProgress
@@ -124,8 +124,8 @@ def pick_launcher(args: Args) -> Launcher:
         return run_cells
     if args.cell_cpus <= 0 or args.cell_gpus <= 0:
         raise UsageError("--cell-cpus and --cell-gpus must be above 0")
-    ray_launch.import_ray(args.ray_address)
-    cluster = ray_launch.Cluster(args.ray_address, args.collect, cpus=args.cell_cpus, gpus=args.cell_gpus)
+    ray_cluster.import_ray(args.ray_address)
+    cluster = ray_cluster.Cluster(args.ray_address, args.collect, cpus=args.cell_cpus, gpus=args.cell_gpus)
     return partial(ray_launch.run_cells, cluster=cluster)
 
 
