@@ -51,7 +51,7 @@ def connected(cluster: Cluster, jobs: int) -> Iterator[Any]:
         if cluster.address == "local":
             # Ray's sockets lie below; their paths may have 100 characters or so.
             folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp" if os.path.isdir("/tmp") else None)
-            size = {"num_cpus": jobs * cluster.cpus, "_memory": jobs * machine.CELL_BYTES}
+            size = {"num_cpus": jobs * cluster.cpus, "_memory": jobs * int(machine.CELL_BYTES)}
             size |= {"object_store_memory": OBJECT_BYTES}
             _init(ray, address="local", include_dashboard=False, _temp_dir=folder, **size, **quiet)
         else:

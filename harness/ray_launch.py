@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from harness.store import FILES
 ATTEMPTS = 4
 """how often a cell is started whose node or process is lost again and again"""
 POLL_SECONDS = 0.5
-TIDY_SECONDS = 2.0
 ENDINGS = ("run.json", "failure.json")
 """the files that say that a cell has ended"""
 
@@ -38,11 +37,9 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, on_event: Callable[[Event], N
             driver's.
     """
     with connected(cluster, jobs) as ray, shared_sign(cells, cluster) as sign:
-        sweep = _Sweep(ray, cells, jobs=jobs, on_event=on_event, cluster=cluster, sign=sign)
-        try:
-            sweep.run()
-        finally:
-            sweep.cancel()
+        # No ray.cancel on the way out: a task that ends at that moment makes Ray abort this process. Ending the
+        # connection ends the tasks as well.
+        _Sweep(ray, cells, jobs=jobs, on_event=on_event, cluster=cluster, sign=sign).run()
 
 
 class _Sweep:
@@ -80,15 +77,6 @@ class _Sweep:
             self._pass_on_news()
             for task in ended:
                 self._end(task)
-
-    def cancel(self) -> None:
-        """Interrupt what is under way and give it a moment to tidy up; ending the connection ends the rest."""
-        if not self._under_way:
-            return
-        with suppress(self._ray.exceptions.RayError):
-            for task in self._under_way:
-                self._ray.cancel(task)
-            self._ray.wait(list(self._under_way), num_returns=len(self._under_way), timeout=TIDY_SECONDS)
 
     def _submit(self, number: int, attempt: int) -> None:
         cell = self._cells[number]
@@ -149,7 +137,7 @@ def resources(cells: Sequence[Cell], cluster: Cluster) -> dict[str, float]:
     """What Ray sets aside for a cell."""
     cuda = any(cell.device == "cuda" for cell in cells)
     gpus = {"num_gpus": cluster.gpus} if cuda else {}
-    return {"num_cpus": cluster.cpus, "memory": machine.CELL_BYTES} | gpus
+    return {"num_cpus": cluster.cpus, "memory": int(machine.CELL_BYTES)} | gpus
 
 
 def write_collected(path: Path, files: dict[str, bytes]) -> None:

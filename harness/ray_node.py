@@ -1,11 +1,13 @@
 """What does a node of a Ray cluster do with a cell that it is handed?"""
 
+import fcntl
 import importlib
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,7 @@ from harness.cell import Cell, describe, run_cell
 from harness.provenance import provenance
 from harness.store import FILES, status
 
+PREFIX = "filtergym-"
 TELL_EVERY = 0.5
 """seconds between two reports of one cell"""
 
@@ -89,13 +92,10 @@ def run_order(order: Order, board: Any) -> Outcome:
     cell = replace(order.cell, jobs=max(1, min(order.jobs, int(node_cpus() / order.cpus))))
     if order.sign is not None:
         return Outcome(error=run_cell(cell, tell))
-    scratch = Path(tempfile.mkdtemp(prefix="filtergym-"))
-    try:
-        cell = replace(cell, out=scratch)
+    with scratch() as folder:
+        cell = replace(cell, out=folder)
         error = run_cell(cell, tell)
         return Outcome(error=error, files=collect(cell.path))
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def unlike(order: Order) -> str | None:
@@ -128,6 +128,30 @@ def node_cpus() -> float:
     ray: Any = importlib.import_module("ray")
     here = ray.get_runtime_context().get_node_id()
     return float(next(node["Resources"].get("CPU", 1.0) for node in ray.nodes() if node["NodeID"] == here))
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for one cell; folders whose process died before it could remove them are removed first."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/lock"):
+        _remove_if_abandoned(left)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    with (folder / "lock.new").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.rename(lock.name, folder / "lock")
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_if_abandoned(lock: Path) -> None:
+    try:
+        with lock.open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the system frees the lock of a process that died
+            shutil.rmtree(lock.parent, ignore_errors=True)
+    except OSError:  # in use, or somebody else's
+        return
 
 
 def collect(path: Path) -> dict[str, bytes]:

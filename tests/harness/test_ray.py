@@ -22,7 +22,7 @@ from filters.errors import UsageError
 from harness.cell import Cell, describe, run_cell
 from harness.ray_cluster import Cluster, check_reachable, warn_if_nothing_fits
 from harness.ray_launch import resources, write_collected
-from harness.ray_node import Board, Order, collect, packages, unlike
+from harness.ray_node import Board, Order, collect, packages, scratch, unlike
 from harness.run import main
 from harness.store import find_cells, status
 from harness.tasks import find_task
@@ -114,8 +114,8 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Node, dict[str, str]]]:
-    """A cluster's address, its second node, and the environment in which the cluster lets one in."""
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[Node], dict[str, str]]]:
+    """A cluster's address, its two nodes, and the environment in which the cluster lets one in."""
     environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
     environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     environment |= {"RAY_health_check_initial_delay_ms": "0", "RAY_health_check_period_ms": "500"}
@@ -131,7 +131,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Node,
         started.append(Node(*head, log=logs / "head", environment=environment))
         second = [f"--address={address}", "--node-ip-address=127.0.0.3"]
         started.append(Node(*second, log=logs / "second", environment=environment))
-        yield address, started[1], environment
+        yield address, started, environment
     finally:
         for node in started:
             node.kill()
@@ -164,9 +164,9 @@ def content(out: Path) -> dict[str, list[Any]]:
 
 @needs_ray
 def test_a_sweep_survives_the_death_of_a_node_and_ends_like_a_local_one(
-    nodes: tuple[str, Node, dict[str, str]], tmp_path: Path
+    nodes: tuple[str, list[Node], dict[str, str]], tmp_path: Path
 ) -> None:
-    address, second, environment = nodes
+    address, (_, second), environment = nodes
     log, out = tmp_path / "log", tmp_path / "ray"
     local = start(*WORDS, "--jobs", "1", out=tmp_path / "local", log=tmp_path / "local.log")
     words = [*WORDS, "--launcher", "ray", "--ray-address", address, "--collect"]
@@ -187,15 +187,16 @@ def test_a_sweep_survives_the_death_of_a_node_and_ends_like_a_local_one(
 
 @needs_ray
 def test_a_shared_folder_a_cell_that_fails_and_an_interruption(
-    nodes: tuple[str, Node, dict[str, str]], tmp_path: Path
+    nodes: tuple[str, list[Node], dict[str, str]], tmp_path: Path
 ) -> None:
-    address, _, environment = nodes
+    address, (head, _), environment = nodes
     log, out = tmp_path / "log", tmp_path / "out"
     filters = ["tests.broken_filters:Raises", "random", "iif"]
     words = ["--filter", *filters, "--seeds", "1", "--task", "smoke-FrozenLake"]
     words += ["--launcher", "ray", "--ray-address", address]
     driver = start(*words, out=out, log=log, environment=environment)
     wait_for(lambda: completed(out) >= 1 and bool(list(out.rglob("failure.json"))), driver, log)
+    head.catch_in_the_middle(driver, log)
     driver.send_signal(signal.SIGINT)
     assert driver.wait(timeout=120) == 130
     assert "interrupted; what is complete stays so. To go on: python -m harness.run" in log.read_text()
@@ -264,6 +265,18 @@ def test_collected_files_make_the_same_folder(
     assert status(target) == status(cell.path)
 
 
+def test_what_a_dead_process_left_on_a_node_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "filtergym-of-the-dead").mkdir()
+    (tmp_path / "filtergym-of-the-dead" / "lock").touch()
+    (tmp_path / "something-else").mkdir()
+    with scratch() as first:
+        with scratch() as second:
+            assert {path.name for path in tmp_path.iterdir()} == {"something-else", first.name, second.name}
+        assert not second.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["something-else"]
+
+
 def test_only_the_files_of_a_run_directory_are_taken_from_a_node(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"don't belong into a run directory \(\.\./\.\./\.bashrc\)"):
         write_collected(tmp_path / "seed-0", {"config.json": b"{}", "../../.bashrc": b"rm"})
@@ -281,7 +294,7 @@ def test_the_board_keeps_the_latest_of_every_cell_until_it_is_read() -> None:
 
 def test_what_a_cell_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cell, cluster = smoke_cell(tmp_path), Cluster(cpus=2, gpus=0.5)
-    gigabytes = 1.2 * 2**30
+    gigabytes = int(1.2 * 2**30)
     assert resources([cell], cluster) == {"num_cpus": 2, "memory": gigabytes}
     wanted = resources([replace(cell, device="cuda")], cluster)
     assert wanted == {"num_cpus": 2, "memory": gigabytes, "num_gpus": 0.5}
