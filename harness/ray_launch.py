@@ -15,8 +15,9 @@ from filters.errors import TrainingError, UsageError
 from harness import machine
 from harness.cell import Cell, describe, record_failure
 from harness.launch import Event
+from harness.ray_board import Board
 from harness.ray_cluster import Cluster, brief, connected, warn_if_nothing_fits
-from harness.ray_node import Board, Order, Outcome, packages, run_order
+from harness.ray_node import Order, Outcome, packages, run_order
 from harness.store import FILES
 
 ATTEMPTS = 4

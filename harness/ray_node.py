@@ -57,22 +57,6 @@ class Outcome:
     """the cell's files, where they are collected"""
 
 
-class Board:
-    """An actor that takes in how far the cells are, until the driver asks."""
-
-    def __init__(self) -> None:
-        self._news: dict[int, tuple[int, int, int]] = {}
-
-    def tell(self, number: int, attempt: int, done: int, rounds: int) -> None:
-        """Cell `number`, in its `attempt`, has done that many rounds."""
-        self._news[number] = (attempt, done, rounds)
-
-    def take(self) -> dict[int, tuple[int, int, int]]:
-        """What has changed since the last call, by the cell's number."""
-        news, self._news = self._news, {}
-        return news
-
-
 def run_order(order: Order, board: Any) -> Outcome:
     """Run a cell on one thread, in a process that Ray started.
 

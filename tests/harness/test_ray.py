@@ -20,9 +20,10 @@ import pytest
 
 from filters.errors import UsageError
 from harness.cell import Cell, describe, run_cell
+from harness.ray_board import Board
 from harness.ray_cluster import Cluster, check_reachable, warn_if_nothing_fits
 from harness.ray_launch import resources, write_collected
-from harness.ray_node import Board, Order, collect, packages, scratch, unlike
+from harness.ray_node import Order, collect, packages, scratch, unlike
 from harness.run import main
 from harness.store import find_cells, status
 from harness.tasks import find_task
