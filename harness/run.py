@@ -83,7 +83,7 @@ class Args:
     trace: bool = False
     """write what each round dropped, with its scores, to trace/ in each run directory"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto takes, per task, the device on which a short round was faster, and on a Ray cluster the CPU; cuda means cuda"""
+    """auto takes, per task, the device on which a short round was faster, on a Ray cluster the CPU; cuda means cuda"""
     compile: Compile = "auto"
     """compile the optimizer step; auto does on a CPU with a C++ compiler, where a run is long enough to repay it"""
     jobs: int = 0
@@ -281,9 +281,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def pick_device(
-    device: Literal["auto", "cpu", "cuda"], task: Task, out: Path, *, here: bool = True
-) -> Device:
+def pick_device(device: Literal["auto", "cpu", "cuda"], task: Task, out: Path, *, here: bool = True) -> Device:
     """The device to train a task on; `auto` goes on with that of its past runs below `out`, or measures.
 
     Args:
@@ -304,7 +302,7 @@ def pick_device(
 
 def with_compile(task: Task, device: Device, compile: Compile) -> Task:
     """The task with `auto` decided, so that all its cells are made the same way and say so."""
-    on = pays(replace(task.args, device=device)) if compile == "auto" else compile == "on" and has_compiler()
+    on = device == "cpu" and pays(task.args) if compile == "auto" else compile == "on" and has_compiler()
     return replace(task, args=replace(task.args, compile="on" if on else "off"))
 
 

@@ -1,5 +1,6 @@
 """Sweeps on Ray: the same results as locally, also when a node dies under them."""
 
+import errno
 import importlib.util
 import json
 import os
@@ -14,18 +15,23 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from filters.errors import UsageError
-from harness.cell import Cell, describe, run_cell
-from harness.ray_board import Board
+from harness import ray_launch, run
+from harness.cell import Cell, StorageError, describe, make_filter, take_cell
+from harness.launch import Event
+from harness.lock import CellLock, is_locked
+from harness.ray_board import Board, News
 from harness.ray_cluster import Cluster, check_reachable, warn_if_nothing_fits
-from harness.ray_launch import resources, write_collected
-from harness.ray_node import Order, collect, packages, scratch, unlike
-from harness.run import main
-from harness.store import find_cells, status
+from harness.ray_launch import Sweep, resources, write_collected
+from harness.ray_node import PREFIX, Order, Reply, belongs, collect, scratch, unlike, versions
+from harness.sources import project_sources
+from harness.store import find_cells, read_failure, status
 from harness.tasks import find_task
 
 ROOT = Path(__file__).parents[2]
@@ -157,6 +163,7 @@ def content(out: Path) -> dict[str, list[Any]]:
         lines = [json.loads(line) for text in texts for line in text.splitlines()]
         run = json.loads((path / "run.json").read_text())
         run["provenance"].pop("jobs")
+        del run["digest"], run["files"]  # of these times
         for entry in (*lines, run):
             entry.pop("seconds")
         found[str(path.relative_to(out))] = [(path / "config.json").read_bytes(), lines, run]
@@ -187,7 +194,7 @@ def test_a_sweep_survives_the_death_of_a_node_and_ends_like_a_local_one(
 
 
 @needs_ray
-def test_a_shared_folder_a_cell_that_fails_and_an_interruption(
+def test_a_shared_folder_an_interruption_and_cells_that_fail_or_hang(
     nodes: tuple[str, list[Node], dict[str, str]], tmp_path: Path
 ) -> None:
     address, (head, _), environment = nodes
@@ -204,7 +211,22 @@ def test_a_shared_folder_a_cell_that_fails_and_an_interruption(
     assert "Traceback" not in log.read_text()
     finished = {path: path.stat().st_mtime_ns for path in out.rglob("run.json")}
     driver = start(*words, out=out, log=log, environment=environment)
+    hangs = [
+        "--filter",
+        "tests.broken_filters:Hangs",
+        "--no-baseline",
+        "--cell-timeout",
+        "1",
+        *words[len(filters) + 1 :],
+    ]
+    other, other_log = tmp_path / "other", tmp_path / "other.log"
+    hanging = start(*hangs, out=other, log=other_log, environment=environment)
     assert driver.wait(timeout=300) == 1, log.read_text()
+    assert hanging.wait(timeout=300) == 1, other_log.read_text()
+    assert [read_failure(path).error for path in find_cells(other)] == [
+        "it took longer than the 1 seconds of --cell-timeout"
+    ]
+    assert "starting again" not in other_log.read_text()
     assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
     assert sorted(map(status, find_cells(out))) == ["complete"] * 3 + ["failed"]
     failure = json.loads(next(out.rglob("failure.json")).read_text())
@@ -213,8 +235,8 @@ def test_a_shared_folder_a_cell_that_fails_and_an_interruption(
     assert not list(out.glob(".*"))
 
 
-def smoke_cell(out: Path, spec: str = "random") -> Cell:
-    return Cell(task=find_task("smoke-MiniGrid"), spec=spec, seed=0, out=out)
+def smoke_cell(out: Path, spec: str = "random", seed: int = 0, **settings: Any) -> Cell:
+    return Cell(task=find_task("smoke-FrozenLake"), spec=spec, seed=seed, out=out, **settings)
 
 
 def order(out: Path, **changes: Any) -> Order:
@@ -225,10 +247,12 @@ def order(out: Path, **changes: Any) -> Order:
         attempt=1,
         folder=os.getcwd(),
         wanted=describe(cell),
-        packages=packages(),
+        versions=versions(),
+        sources=project_sources(cell.task.agent, make_filter(cell)),
         sign=None,
         jobs=1,
         cpus=1,
+        timeout=None,
     )
     return replace(sound, **changes)
 
@@ -238,66 +262,249 @@ def test_a_node_that_differs_is_refused(tmp_path: Path) -> None:
     assert unlike(order(tmp_path)) is None
     assert unlike(order(tmp_path, sign=".shared")) is None
     assert "does not see the driver's folder" in str(unlike(order(tmp_path / "elsewhere", sign=".shared")))
-    other = packages() | {"torch": "0.1"}
-    assert "where the driver has 0.1; install the same there" in str(unlike(order(tmp_path, packages=other)))
-    extra = packages() | {"ale-py-of-tomorrow": "9"}
-    assert "has ale-py-of-tomorrow not at all where" in str(unlike(order(tmp_path, packages=extra)))
+    other = versions() | {"torch": "0.1"}
+    assert "where the driver has 0.1; install the same there" in str(unlike(order(tmp_path, versions=other)))
+    extra = versions() | {"ale-py-of-tomorrow": "9"}
+    assert "has ale-py-of-tomorrow not at all where" in str(unlike(order(tmp_path, versions=extra)))
     wanted = describe(smoke_cell(tmp_path)) | {"filter_class": "other:Random"}
     assert "with other settings (filter_class)" in str(unlike(order(tmp_path, wanted=wanted)))
+    edited = order(tmp_path).sources | {"algos.ppo": "0"}
+    assert unlike(order(tmp_path, sources=edited)) == "has another version of algos.ppo; install the same code there"
 
 
 @pytest.mark.parametrize(("spec", "ending"), [("random", "run.json"), ("tests.broken_filters:Raises", "failure.json")])
+@pytest.mark.parametrize("trace", [False, True])
 def test_collected_files_make_the_same_folder(
-    tmp_path: Path, spec: str, ending: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spec: str, ending: str, trace: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cell = smoke_cell(tmp_path / "node", spec)
-    run_cell(cell, lambda done, rounds: None)
+    cell = smoke_cell(tmp_path / "node", spec, trace=trace)
+    take_cell(cell, lambda done, rounds: None)
+    if ending == "failure.json":
+        (cell.path / "checkpoint.pt").write_bytes(b"what a failure names")
+    plots = {path.name for path in cell.path.glob("events.out.tfevents*")}
     files = collect(cell.path)
-    assert set(files) == {"config.json", "evals.jsonl", "rounds.jsonl", ending}
-    target = smoke_cell(tmp_path / "driver", spec).path
-    target.mkdir(parents=True)
-    (target / "failure.json").write_text("of an earlier attempt")
+    found = {path.relative_to(cell.path).as_posix(): path for path in cell.path.rglob("*") if path.is_file()}
+    assert files == {name: path.read_bytes() for name, path in found.items() if name not in plots}
+    assert ("trace/round-0000.npz" in files) == (trace and ending == "run.json")
+    target = smoke_cell(tmp_path / "driver", spec, trace=trace)
+    target.path.mkdir(parents=True)
+    (target.path / "failure.json").write_text("of an earlier attempt")
     order: list[str] = []
     replace = os.replace
     monkeypatch.setattr(os, "replace", lambda old, new: (order.append(Path(new).name), replace(old, new)))
     write_collected(target, files)
     assert order[-1] == ending
-    assert {path.name: path.read_bytes() for path in target.iterdir()} == files
-    assert status(target) == status(cell.path)
+    made = [path for path in target.path.rglob("*") if path.is_file()]
+    assert {path.relative_to(target.path).as_posix(): path.read_bytes() for path in made} == files
+    assert status(target.path) == status(cell.path)
 
 
 def test_what_a_dead_process_left_on_a_node_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "filtergym-of-the-dead").mkdir()
-    (tmp_path / "filtergym-of-the-dead" / "lock").touch()
-    (tmp_path / "something-else").mkdir()
+    dead, kept = tmp_path / f"{PREFIX}0123456789abcdef", tmp_path / f"{PREFIX}of-the-user"
+    dead.mkdir()
+    dead.with_name(f".{dead.name}.lock").touch()
+    kept.mkdir()
     with scratch() as first:
         with scratch() as second:
-            assert {path.name for path in tmp_path.iterdir()} == {"something-else", first.name, second.name}
+            assert set(tmp_path.glob("[!.]*")) == {kept, first, second}
         assert not second.exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["something-else"]
+    assert list(tmp_path.iterdir()) == [kept]
 
 
-def test_only_the_files_of_a_run_directory_are_taken_from_a_node(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"don't belong into a run directory \(\.\./\.\./\.bashrc\)"):
-        write_collected(tmp_path / "seed-0", {"config.json": b"{}", "../../.bashrc": b"rm"})
+@pytest.mark.parametrize(
+    "name", ["../../.bashrc", "trace/round-0001.npz", "trace/../../round-0001.npz", "round-0001.npz", "events.out"]
+)
+def test_only_the_files_of_a_run_directory_are_taken_from_a_node(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="don't belong into a run directory") as caught:
+        write_collected(smoke_cell(tmp_path), {"config.json": b"{}", name: b"rm"})
+    assert f"({name})" in str(caught.value)
     assert not list(tmp_path.iterdir())
+    assert belongs(name, trace=True) == (name == "trace/round-0001.npz")
+
+
+def test_a_full_disk_at_the_driver_stops_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    cell = smoke_cell(tmp_path)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        write_collected(cell, {"config.json": b"{}", "run.json": b"{}"})
+    assert list(cell.path.iterdir()) == []
 
 
 def test_the_board_keeps_the_latest_of_every_cell_until_it_is_read() -> None:
     board = Board()
+    board.tell(3, 1, 0, 0)
+    (first,) = board.take().values()
     board.tell(3, 1, 1, 9)
     board.tell(3, 1, 2, 9)
     board.tell(5, 2, 0, 0)
-    assert board.take() == {3: (1, 2, 9), 5: (2, 0, 0)}
+    news = board.take()
+    assert news[3] == News(1, 2, 9, began=first.began)
+    assert (news[5].attempt, news[5].done, news[5].rounds) == (2, 0, 0)
+    assert news[5].began >= first.began
     assert board.take() == {}
 
 
-def test_what_a_cell_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cell, cluster = smoke_cell(tmp_path), Cluster(cpus=2, gpus=0.5)
+class LostError(Exception):
+    """A Ray error: the task's process is gone."""
+
+
+class FakeRay:
+    """Ray as far as the driver's part needs it: every task ends at once, the next one as `script` says.
+
+    A script's entry is what a node answers, an error that it ends with, or a function to call first.
+    """
+
+    exceptions = SimpleNamespace(
+        RayError=LostError, NodeDiedError=OSError, RayTaskError=ZeroDivisionError, RuntimeEnvSetupError=KeyError
+    )
+    util = SimpleNamespace(
+        scheduling_strategies=SimpleNamespace(NodeAffinitySchedulingStrategy=lambda node, soft: None)
+    )
+
+    def __init__(self, *script: Any) -> None:
+        self.script, self.orders, self.news = list(script), list[Order](), dict[int, News]()
+
+    def get_runtime_context(self) -> Any:
+        return SimpleNamespace(get_node_id=lambda: "here")
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "Resources": {"CPU": 8.0, "memory": 9e9}}]
+
+    def remote(self, **_: Any) -> Any:
+        def bind(what: Any) -> Any:
+            if what is Board:
+                board = SimpleNamespace(take=SimpleNamespace(remote=lambda: self.news))
+                return SimpleNamespace(remote=lambda: board)
+            return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=self.start))
+
+        return bind
+
+    def start(self, order: Order, board: Any) -> int:
+        self.orders.append(order)
+        return len(self.orders)
+
+    def wait(self, tasks: list[int], timeout: float) -> tuple[list[int], list[int]]:
+        number = self.orders[tasks[0] - 1]
+        answer = self.script[0]
+        if isinstance(answer, News):
+            self.news = {number.number: answer}
+            self.script.pop(0)
+            return [], tasks
+        return tasks[:1], tasks[1:]
+
+    def get(self, what: Any) -> Any:
+        if not isinstance(what, int):
+            return what
+        answer = self.script.pop(0)
+        answer = answer() if callable(answer) else answer
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def sweep(ray: FakeRay, cells: list[Cell], *, collect: bool = True, timeout: float | None = None) -> list[Event]:
+    events: list[Event] = []
+    cluster, sign = Cluster(collect=collect), None if collect else ".shared"
+    Sweep(ray, cells, jobs=1, on_event=events.append, timeout=timeout, cluster=cluster, sign=sign).run()
+    assert ray.script == []
+    assert not list(cells[0].out.rglob("*.lock"))
+    return [event for event in events if event.ended]
+
+
+COMPLETE = Reply(files={"config.json": b"{}", "run.json": b"{}"})
+
+
+def test_a_lost_cell_starts_again_four_times_in_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = [smoke_cell(tmp_path, seed=seed) for seed in range(2)]
+    lost = LostError("gone")
+    ray = FakeRay(lost, COMPLETE, lost, lost, lost, News(4, 2, 5, began=time.monotonic()), lost)
+    ended = sweep(ray, cells, timeout=3600)
+    assert [(order.number, order.attempt) for order in ray.orders] == [(0, 1), (0, 2), (1, 1), (1, 2), (1, 3), (1, 4)]
+    assert [event.error for event in ended] == [
+        None,
+        "its process was lost 4 times, perhaps out of memory (gone)",
+    ]
+    assert (read_failure(cells[1].path).error, read_failure(cells[1].path).round) == (ended[1].error, 2)
+    assert status(cells[0].path) == "complete"
+    assert capsys.readouterr().err.count("starting again") == 4
+
+
+@pytest.mark.parametrize("collect", [True, False])
+def test_a_cell_whose_time_is_up_is_not_started_again(tmp_path: Path, collect: bool) -> None:
+    cell = smoke_cell(tmp_path)
+    (ended,) = sweep(FakeRay(News(1, 0, 0, began=-1e9), LostError("gone")), [cell], collect=collect, timeout=7)
+    assert ended.error == "it took longer than the 7 seconds of --cell-timeout"
+    assert (read_failure(cell.path).error, read_failure(cell.path).round) == (ended.error, None)
+
+
+def test_the_driver_holds_the_lock_of_a_cell_that_it_collects(tmp_path: Path) -> None:
+    cell = smoke_cell(tmp_path)
+
+    def answer() -> Reply:
+        assert is_locked(cell.path)
+        return COMPLETE
+
+    (ended,) = sweep(FakeRay(answer), [cell])
+    assert ended == Event(cell, ended=True)
+
+    def answer_apart() -> Reply:
+        assert not is_locked(cell.path)
+        return Reply(error="it failed")
+
+    (cell.path / "run.json").unlink()
+    (ended,) = sweep(FakeRay(answer_apart), [cell], collect=False)
+    assert ended == Event(cell, ended=True, error="it failed")
+
+
+def test_cells_of_another_sweep_are_put_aside_and_taken_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = [smoke_cell(tmp_path, seed=seed) for seed in range(2)]
+    other = CellLock(cells[0].path)
+    assert other.take()
+
+    def leave(_: float) -> None:
+        cells[0].path.mkdir(exist_ok=True)
+        (cells[0].path / "config.json").write_text(json.dumps(describe(cells[0])))
+        (cells[0].path / "run.json").touch()
+        other.release()
+
+    monkeypatch.setattr(ray_launch.time, "sleep", leave)
+    ray = FakeRay(COMPLETE)
+    assert [(event.cell.seed, event.busy) for event in sweep(ray, cells)] == [(0, True), (1, False), (0, False)]
+    assert [order.cell.seed for order in ray.orders] == [1]
+
+
+def test_a_node_that_finds_a_cell_busy_gets_it_again(tmp_path: Path) -> None:
+    ray = FakeRay(Reply(busy=True), Reply())
+    ended = sweep(ray, [smoke_cell(tmp_path)], collect=False)
+    assert [event.busy for event in ended] == [True, False]
+    assert [order.attempt for order in ray.orders] == [1, 1]
+
+
+def test_what_stops_a_node_stops_the_sweep(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No space left"):
+        sweep(FakeRay(Reply(fatal="No space left")), [smoke_cell(tmp_path)])
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_a_process_ends_itself_when_its_time_is_up_even_if_it_holds_the_interpreter() -> None:
+    hangs = "import ctypes\nfrom harness.ray_node import time_limit\nwith time_limit({}): ctypes.PyDLL(None).sleep({})"
+    ended = subprocess.run(
+        [sys.executable, "-c", hangs.format(0.05, 600)], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert (ended.returncode, "Timeout (0:00:00.05" in ended.stderr) == (1, True)
+
+
+def test_what_a_cell_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = Cluster(cpus=2, gpus=0.5)
     gigabytes = int(1.2 * 2**30)
-    assert resources([cell], cluster) == {"num_cpus": 2, "memory": gigabytes}
-    wanted = resources([replace(cell, device="cuda")], cluster)
+    assert resources("cpu", cluster) == {"num_cpus": 2, "memory": gigabytes}
+    wanted = resources("cuda", cluster)
     assert wanted == {"num_cpus": 2, "memory": gigabytes, "num_gpus": 0.5}
 
     class Ray:
@@ -312,6 +519,21 @@ def test_what_a_cell_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err == ""
     warn_if_nothing_fits(Ray(small), wanted)
     assert "no node of the cluster has room for a cell (2 CPU, 1.2 GiB, 0.5 GPU)" in capsys.readouterr().err
+
+
+def test_a_cluster_may_have_the_gpu_that_this_machine_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(run, "faster_device", lambda task: pytest.fail("measured here"))
+    words: dict[str, Any] = {"filter": (("none",),), "task": ("smoke-FrozenLake",), "seeds": "1", "out": tmp_path}
+    cluster = words | {"launcher": "ray", "ray_address": "auto"}
+    with pytest.raises(UsageError, match="finds no CUDA device"):
+        run.plan(run.Args(**words, device="cuda"))
+    assert run.plan(run.Args(**cluster))[0].device == "cpu"
+    (cell,) = run.plan(run.Args(**cluster, device="cuda"))
+    assert cell.device == "cuda"
+    cell.path.mkdir(parents=True)
+    (cell.path / "config.json").write_text(json.dumps(describe(cell)))
+    assert run.plan(run.Args(**cluster))[0].device == "cuda"
 
 
 def test_addresses() -> None:
@@ -336,4 +558,4 @@ def test_bad_input(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
     monkeypatch.setattr(os, "environ", dict(os.environ))
     with pytest.raises(UsageError, match=sentence):
-        main([*WORDS, *words, "--out", str(tmp_path / "out")])
+        run.main([*WORDS, *words, "--out", str(tmp_path / "out")])
