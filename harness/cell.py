@@ -88,7 +88,7 @@ def describe(cell: Cell) -> dict[str, Any]:
         "seed": cell.seed,
         "device": cell.device,
         "agent": cell.task.agent,
-        "args": asdict(replace(cell.task.args, seed=cell.seed, device=cell.device)),
+        "args": asdict(cell.task.args) | {"seed": cell.seed, "device": cell.device},  # the device may be elsewhere
         "references": cell.task.references,
     }
     if sources := filter_sources(filter):
@@ -171,17 +171,25 @@ def take_cell(cell: Cell, progress: Progress) -> Outcome:
         if not lock.take():
             return Outcome(busy=True)
         with lock:
-            try:
-                describe(cell)
-            except UsageError as error:  # its filter can't be made any more
-                return Outcome(error=record_failure(cell, error, None))
-            if is_complete(cell):
-                return Outcome()
-            if status(cell.path) == "failed":
-                return Outcome(error=read_failure(cell.path).error)
-            return Outcome(error=run_cell(cell, progress))
+            return settled(cell) or Outcome(error=run_cell(cell, progress))
     except OSError as error:
         raise storage_error(cell, error) from error
+
+
+def settled(cell: Cell) -> Outcome | None:
+    """What has come of a cell, whose lock is held, if nothing is left to run.
+
+    Raises:
+        OSError: the folder can't be written to.
+        UsageError: another sweep has put a run of other settings there.
+    """
+    try:
+        describe(cell)
+    except UsageError as error:  # its filter can't be made any more
+        return Outcome(error=record_failure(cell, error, None))
+    if is_complete(cell):
+        return Outcome()
+    return Outcome(error=read_failure(cell.path).error) if status(cell.path) == "failed" else None
 
 
 def run_cell(cell: Cell, progress: Progress) -> str | None:

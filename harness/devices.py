@@ -22,12 +22,15 @@ STEPS = 64
 """steps in each environment that a measurement collects"""
 
 
-def device_of_past_runs(task: Task, out: Path) -> Device | None:
-    """The device of a run of the task below `out`: results of different devices are never compared."""
+def device_of_past_runs(task: Task, out: Path, *, here: bool = True) -> Device | None:
+    """The device of a run of the task below `out`: results of different devices are never compared.
+
+    A GPU counts only where there is one, unless the cells run on other machines than `here`.
+    """
     for path in find_cells(cell_dir(out, task.id, "none", 0).parent.parent):
         with suppress(UsageError):  # damaged ones are reported where they are read for their results
             device = read_config(path)["device"]
-            if device == "cpu" or (device == "cuda" and torch.cuda.is_available()):
+            if device == "cpu" or (device == "cuda" and (not here or torch.cuda.is_available())):
                 return cast(Device, device)
     return None
 

@@ -151,7 +151,8 @@ class Worker:
         """End the process, because its cell takes too long."""
         self.process.kill()
         self.process.join()
-        return self._bury(f"it took longer than the {self._timeout:g} seconds of --cell-timeout")
+        assert self._timeout is not None
+        return self._bury(took_too_long(self._timeout))
 
     def _bury(self, why: str) -> Event:
         """Record the cell of a process that died and start another process."""
@@ -159,16 +160,7 @@ class Worker:
         cell, self.cell = self.cell, None
         self.connection.close()
         self._open()
-        lock = CellLock(cell.path)
-        try:
-            if not lock.take():
-                return Event(cell, ended=True, busy=True)
-            with lock:
-                if status(cell.path) == "complete":  # it died after its last word was written
-                    return Event(cell, ended=True)
-                return Event(cell, ended=True, error=record_failure(cell, TrainingError(why), self._rounds_done))
-        except OSError as error:
-            raise storage_error(cell, error) from error
+        return bury(cell, why, self._rounds_done)
 
     def stop(self) -> None:
         """End the process."""
@@ -178,6 +170,25 @@ class Worker:
             self.process.kill()
             self.process.join()
         self.connection.close()
+
+
+def took_too_long(timeout: float) -> str:
+    """Why a cell failed whose time was up."""
+    return f"it took longer than the {timeout:g} seconds of --cell-timeout"
+
+
+def bury(cell: Cell, why: str, rounds_done: int | None) -> Event:
+    """Record the cell of a process that died; raises StorageError if that can't be written."""
+    lock = CellLock(cell.path)
+    try:
+        if not lock.take():
+            return Event(cell, ended=True, busy=True)
+        with lock:
+            if status(cell.path) == "complete":  # it died after its last word was written
+                return Event(cell, ended=True)
+            return Event(cell, ended=True, error=record_failure(cell, TrainingError(why), rounds_done))
+    except OSError as error:
+        raise storage_error(cell, error) from error
 
 
 def serve(connection: "Connection[Any, Any]", run: Run) -> None:

@@ -10,9 +10,11 @@ import shlex
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 import torch
 import tyro
@@ -22,11 +24,11 @@ from algos.compiled import Compile, has_compiler, pays
 from algos.envs import Backend, make_vector_env
 from filters.errors import UsageError, run_command
 from filters.registry import names, parse
-from harness import machine
+from harness import machine, ray_cluster, ray_launch
 from harness.cell import Cell, changed_sources, forget_failure, is_complete, is_failed, make_filter
 from harness.devices import Device, device_of_past_runs, faster_device
 from harness.forecast import print_forecast
-from harness.launch import run_cells
+from harness.launch import OnEvent, run_cells
 from harness.progress import SweepProgress
 from harness.store import status
 from harness.summary import print_summary
@@ -38,6 +40,13 @@ LONGEST_NAME = 255
 """bytes of a file's name on common file systems"""
 PROBE_BYTES = 65_536
 """what there must be room for before a sweep starts"""
+
+
+class Launcher(Protocol):
+    """Runs cells, at most `jobs` at a time and each for at most `timeout` seconds, and tells how far they are."""
+
+    def __call__(self, cells: Sequence[Cell], *, jobs: int, on_event: OnEvent, timeout: float | None) -> None:
+        """Until every cell is complete or failed."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +83,21 @@ class Args:
     trace: bool = False
     """write what each round dropped, with its scores, to trace/ in each run directory"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto takes, per task, the device on which a short round was faster; cuda means cuda"""
+    """auto takes, per task, the device on which a short round was faster, on a Ray cluster the CPU; cuda means cuda"""
     compile: Compile = "auto"
     """compile the optimizer step; auto does on a CPU with a C++ compiler, where a run is long enough to repay it"""
     jobs: int = 0
     """cells side by side, on one thread each; 0 means one a core, as far as memory allows"""
+    launcher: Literal["local", "ray"] = "local"
+    """what runs the cells: processes on this machine, or Ray (an extra) on a cluster"""
+    ray_address: str = "local"
+    """the Ray cluster: local starts one here, auto finds the one that this machine is part of; or host:port"""
+    collect: bool = False
+    """with Ray: send the files of a cell back to this machine; else --out has to be a folder that all nodes share"""
+    cell_cpus: float = 1.0
+    """with Ray: CPUs to set aside for a cell"""
+    cell_gpus: float = 0.25
+    """with Ray and --device cuda: GPUs to set aside for a cell"""
     out: Path = Path("runs")
     """folder of the run directories"""
     baseline: bool = True
@@ -111,11 +130,15 @@ def main(argv: list[str] | None = None) -> int:
     if args.dry_run:
         print_forecast(cells, jobs=args.jobs or machine.jobs(), out=args.out, console=console)
         return 0
+    launch = pick_launcher(args)
     check_writable(args.out)
     missing = left_to_run(cells, retry_failed=args.retry_failed, console=console)
-    jobs = min(args.jobs or machine.jobs(), max(len(missing), 1))
-    console.print(f"{tally(cells, missing)}; {jobs} side by side")
-    sweep(missing, args, jobs=jobs, console=console, argv=sys.argv[1:] if argv is None else argv)
+    most = len(missing) if on_cluster(args) else machine.jobs()
+    jobs = min(args.jobs or most, max(len(missing), 1))
+    where = f"at most {jobs} side by side on the Ray cluster" if on_cluster(args) else f"{jobs} side by side"
+    console.print(f"{tally(cells, missing)}; {where}")
+    argv = sys.argv[1:] if argv is None else argv
+    sweep(missing, args, launch, jobs=jobs, console=console, argv=argv)
     baseline = BASELINE if args.baseline else None
     code = print_report([cell.path for cell in cells], baseline=baseline, console=console)
     if args.json:
@@ -151,7 +174,25 @@ def tally(cells: list[Cell], missing: list[Cell]) -> str:
     return f"{len(cells)} cells, {states.count('complete')} of them complete{hint}, {len(missing)} to run"
 
 
-def sweep(cells: list[Cell], args: Args, *, jobs: int, console: Console, argv: list[str]) -> None:
+def on_cluster(args: Args) -> bool:
+    """Whether the cells run on other machines than this one."""
+    return args.launcher == "ray" and args.ray_address != "local"
+
+
+def pick_launcher(args: Args) -> Launcher:
+    """What runs the cells; raises UsageError if it is not installed or not what the other options are for."""
+    if args.launcher == "local":
+        if args.ray_address != "local" or args.collect:
+            raise UsageError("--ray-address and --collect are for Ray; add --launcher ray")
+        return run_cells
+    if args.cell_cpus <= 0 or args.cell_gpus <= 0:
+        raise UsageError("--cell-cpus and --cell-gpus must be above 0")
+    ray_cluster.import_ray(args.ray_address)
+    cluster = ray_cluster.Cluster(args.ray_address, args.collect, cpus=args.cell_cpus, gpus=args.cell_gpus)
+    return partial(ray_launch.run_cells, cluster=cluster)
+
+
+def sweep(cells: list[Cell], args: Args, launch: Launcher, *, jobs: int, console: Console, argv: list[str]) -> None:
     """Run the cells with a display of progress; a cell that fails leaves its failure on disk."""
     if not cells:
         return
@@ -159,7 +200,7 @@ def sweep(cells: list[Cell], args: Args, *, jobs: int, console: Console, argv: l
     progress = SweepProgress(console, cells, quiet=args.quiet)
     try:
         with progress:
-            run_cells(cells, jobs=jobs, on_event=progress.on_event, timeout=args.cell_timeout or None)
+            launch(cells, jobs=jobs, on_event=progress.on_event, timeout=args.cell_timeout or None)
     except KeyboardInterrupt:
         command = shlex.join(["python", "-m", "harness.run", *argv])
         print(f"interrupted; what is complete stays so. To go on: {command}", file=sys.stderr)
@@ -174,7 +215,7 @@ def plan(args: Args) -> list[Cell]:
     """
     specs = filter_specs(args)
     tasks = pick_tasks(args)
-    devices = {task: pick_device(args.device, task, args.out) for task in tasks}
+    devices = {task: pick_device(args.device, task, args.out, here=not on_cluster(args)) for task in tasks}
     tasks = [with_compile(task, devices[task], args.compile) for task in tasks]
     if args.jobs < 0:
         raise UsageError(f"--jobs must be 0 or more, got {args.jobs}")
@@ -240,22 +281,28 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def pick_device(device: Literal["auto", "cpu", "cuda"], task: Task, out: Path) -> Device:
+def pick_device(device: Literal["auto", "cpu", "cuda"], task: Task, out: Path, *, here: bool = True) -> Device:
     """The device to train a task on; `auto` goes on with that of its past runs below `out`, or measures.
+
+    Args:
+        device: what is asked for.
+        task: what to train.
+        out: folder of the run directories.
+        here: the cells run on this machine; elsewhere nothing can be measured, and `auto` begins with the CPU.
 
     Raises:
         UsageError: cuda is asked for and not there.
     """
     if device == "auto":
-        return device_of_past_runs(task, out) or faster_device(task)
-    if device == "cuda" and not torch.cuda.is_available():
+        return device_of_past_runs(task, out, here=here) or (faster_device(task) if here else "cpu")
+    if device == "cuda" and here and not torch.cuda.is_available():
         raise UsageError("--device cuda: this PyTorch finds no CUDA device; use --device cpu or install a CUDA build")
     return device
 
 
 def with_compile(task: Task, device: Device, compile: Compile) -> Task:
     """The task with `auto` decided, so that all its cells are made the same way and say so."""
-    on = pays(replace(task.args, device=device)) if compile == "auto" else compile == "on" and has_compiler()
+    on = device == "cpu" and pays(task.args) if compile == "auto" else compile == "on" and has_compiler()
     return replace(task, args=replace(task.args, compile="on" if on else "off"))
 
 

@@ -115,10 +115,15 @@ def write_json(path: Path, obj: Any) -> None:
         OSError: if the folder can't be written to.
     """
     text = json.dumps(obj, indent=2, allow_nan=False) + "\n"
+    write_file(path, text.encode("utf-8"))
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file as `write_json` does; raises OSError if the folder can't be written to."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with partial.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)

@@ -1,6 +1,7 @@
 """Filters that break the contract, one way each."""
 
 import random
+import time
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +14,13 @@ from filters.api import Filter, Objective, Rollout, ScoreFilter, Selection, keep
 class Raises(Filter):
     def select(self, rollout: Rollout, objective: Objective) -> Selection:
         raise ZeroDivisionError("a bug in the filter")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hangs(Filter):
+    def select(self, rollout: Rollout, objective: Objective) -> Selection:
+        time.sleep(3600)
+        return keep_all(rollout)
 
 
 @dataclass(frozen=True, kw_only=True)
