@@ -26,7 +26,7 @@ from harness.store import FILES, status
 from harness.trace import FOLDER
 
 PREFIX = "filtergym-cell-"
-SCRATCH = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
+SCRATCH_LOCK = re.compile(rf"\.({PREFIX}[0-9a-f]{{16}})\.lock")
 TELL_EVERY = 0.5
 """seconds between two reports of one cell"""
 TRACE = re.compile(rf"{FOLDER}/round-[0-9]{{4,9}}\.npz")
@@ -171,9 +171,9 @@ def address() -> str:
 def scratch() -> Iterator[Path]:
     """A folder for one cell; folders whose process died before it could remove them are removed first."""
     home = Path(tempfile.gettempdir())
-    for left in home.glob(f"{PREFIX}*"):
-        if SCRATCH.fullmatch(left.name):
-            _remove_if_abandoned(left)
+    for left in home.glob(f".{PREFIX}*.lock"):
+        if found := SCRATCH_LOCK.fullmatch(left.name):
+            _remove_if_abandoned(home / found[1])
     folder = home / f"{PREFIX}{secrets.token_hex(8)}"
     lock = CellLock(folder)
     lock.take()  # before the folder is there, so that nobody takes it for abandoned

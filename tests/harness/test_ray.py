@@ -304,6 +304,7 @@ def test_what_a_dead_process_left_on_a_node_is_removed(tmp_path: Path, monkeypat
     dead, kept = tmp_path / f"{PREFIX}0123456789abcdef", tmp_path / f"{PREFIX}of-the-user"
     dead.mkdir()
     dead.with_name(f".{dead.name}.lock").touch()
+    dead.with_name(f".{PREFIX}fedcba9876543210.lock").touch()  # it died before it made its folder
     kept.mkdir()
     with scratch() as first:
         with scratch() as second:
