@@ -92,8 +92,8 @@ def _run_in_pool(work: Callable[[J, Report], R], items: Sequence[J], jobs: int, 
     # A terminal's Ctrl-C reaches the children too; held back until they ignore it, it can't interrupt their imports.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     futures = [pool.submit(_work, work, i, item) for i, item in enumerate(items)]
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # an interruption that waited comes here
         waiting = set(futures)
         while waiting:
             ended, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)

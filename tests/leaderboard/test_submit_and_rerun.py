@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from filters.errors import UsageError, run_command
+from harness.jsonfile import digest
 from harness.provenance import text_hash
-from harness.store import cell_dir, find_cells
+from harness.store import HASHED, cell_dir, find_cells, seal
 from leaderboard.located import defines_filter, source_without_import
 from leaderboard.rerun import draw, verdict
 from leaderboard.submission import Entry, Json, digest_of, read_entry
@@ -242,14 +243,18 @@ def test_submit_says_what_is_missing(runs: Path) -> None:
 
 def test_submit_refuses_runs_that_are_not_alike(runs: Path) -> None:
     def build_after(change: str, to: str, file: str) -> None:
-        path = cell_dir(runs, GRID, "iif", 3) / file
-        before = path.read_text()
-        assert change in before
-        path.write_text(before.replace(change, to))
+        folder = cell_dir(runs, GRID, "iif", 3)
+        before = {name: (folder / name).read_text() for name in {file, "run.json"}}
+        assert change in before[file]
+        (folder / file).write_text(before[file].replace(change, to))
+        run = json.loads((folder / "run.json").read_text())
+        run["files"] = {name: digest(folder / name) for name in HASHED}
+        (folder / "run.json").write_text(json.dumps(run | {"digest": seal(run)}))
         try:
             build(collect(runs, suite="smoke"), suite="smoke", name="x", authors=["x"], url=None)
         finally:
-            path.write_text(before)
+            for name, text in before.items():
+                (folder / name).write_text(text)
 
     with pytest.raises(UsageError, match="different args"):
         build_after('"learning_rate": 0.005', '"learning_rate": 0.5', "config.json")
