@@ -14,6 +14,7 @@ from typing import Any
 
 from filters.errors import TrainingError, UsageError
 from harness.cell import Cell, Outcome, Progress, record_failure, storage_error, take_cell
+from harness.interrupts import ignore_interruptions, interruptions_held_back
 from harness.lock import CellLock, is_locked
 from harness.store import status
 
@@ -113,11 +114,8 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs, self._run), daemon=True)
-        # A terminal's Ctrl-C reaches the children too. Held back until `serve` ignores it, it can't interrupt their
-        # imports; the parent gets it right after the start.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        self.process.start()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with interruptions_held_back():
+            self.process.start()
         theirs.close()
 
     def start(self, cell: Cell, on_event: OnEvent) -> None:
@@ -193,8 +191,7 @@ def bury(cell: Cell, why: str, rounds_done: int | None) -> Event:
 
 def serve(connection: "Connection[Any, Any]", run: Run) -> None:
     """Run in a worker process: take cells, run them on one thread, report; ends with the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    ignore_interruptions()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     threading.excepthook = _say_nothing_of_disks
     import torch

@@ -3,7 +3,6 @@
 import multiprocessing
 import multiprocessing.connection
 import os
-import signal
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from filters.errors import UsageError
 from harness import machine
+from harness.interrupts import ignore_interruptions, interruptions_held_back
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -89,11 +89,9 @@ def _run_in_pool(work: Callable[[J, Report], R], items: Sequence[J], jobs: int, 
     context = multiprocessing.get_context("spawn")
     reports = context.Queue()
     pool = ProcessPoolExecutor(jobs, context, initializer=_open_worker, initargs=(reports,))
-    # A terminal's Ctrl-C reaches the children too; held back until they ignore it, it can't interrupt their imports.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    futures = [pool.submit(_work, work, i, item) for i, item in enumerate(items)]
     try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # an interruption that waited comes here
+        with interruptions_held_back():
+            futures = [pool.submit(_work, work, i, item) for i, item in enumerate(items)]
         waiting = set(futures)
         while waiting:
             ended, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
@@ -114,8 +112,7 @@ def _reporter(report: Callable[[int, float, str], None], job: int) -> Report:
 
 def _open_worker(reports: Any) -> None:
     global _reports
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    ignore_interruptions()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     _reports = reports

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from pathlib import Path
 import tyro
 
 from filters.errors import UsageError, run_command
+from harness.interrupts import ignore_interruptions, interruptions_held_back
 from leaderboard.board import EntrySummary, Ranking, rankings, summarise
 from leaderboard.board_markdown import leaderboard_markdown
 from leaderboard.board_pages import GENERATOR, site_files
@@ -48,13 +48,10 @@ def read_summaries(folder: Path) -> list[EntrySummary]:
     if workers < 2:
         return [_read_summary(path) for path in paths]
     # a fresh interpreter each: a copy of one that runs threads may hang
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_leave_interrupts)
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=ignore_interruptions)
     try:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited, until they ignore it
-        try:
+        with interruptions_held_back():
             futures = [pool.submit(_read_summary, path) for path in paths]
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return [future.result() for future in futures]
     finally:
         pool.shutdown(cancel_futures=True)
@@ -62,11 +59,6 @@ def read_summaries(folder: Path) -> list[EntrySummary]:
 
 def _read_summary(path: Path) -> EntrySummary:
     return summarise(read_entry(path))
-
-
-def _leave_interrupts() -> None:
-    """Ctrl-C reaches every process of a terminal; the one that asked for the work answers it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def build(summaries: Iterable[EntrySummary], *, out: Path, markdown: Path) -> tuple[Ranking, ...]:

@@ -1,6 +1,9 @@
 """Workers: what becomes of cells that fail, hang, die, are another sweep's, or find the disk full."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from harness.store import read_failure, status
 from harness.tasks import find_task
 from tests import stub_cells
 
+ROOT = Path(__file__).parents[2]
 TASK = find_task("smoke-FrozenLake")
 
 
@@ -81,3 +85,26 @@ def test_a_worker_that_dies_after_its_cell_was_complete_costs_nothing(tmp_path: 
     worker.stop()
     assert (event.ended, event.error) == (True, None)
     assert [file.name for file in cell.path.iterdir()] == ["run.json"]
+
+
+def test_workers_start_with_interruptions_held_back_from_the_very_first(tmp_path: Path) -> None:
+    """Multiprocessing's own tracker, started with the first worker, would let Ctrl-C through again."""
+    script = tmp_path / "first_worker.py"
+    script.write_text(
+        "import multiprocessing, signal\n"
+        "from harness.interrupts import interruptions_held_back\n"
+        "def mask(connection):\n"
+        "    connection.send(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, set()))\n"
+        "if __name__ == '__main__':\n"
+        "    context = multiprocessing.get_context('spawn')\n"
+        "    for _ in range(2):\n"
+        "        ours, theirs = context.Pipe()\n"
+        "        process = context.Process(target=mask, args=(theirs,))\n"
+        "        with interruptions_held_back():\n"
+        "            process.start()\n"
+        "        print(ours.recv(), signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, set()))\n"
+        "        process.join()\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.split() == ["True", "False"] * 2
