@@ -26,7 +26,7 @@ from harness.bench_profile import profile
 from harness.bench_rounds import Ours, in_turn, peer_rounds, process_memory, throughput
 from harness.tasks import Task, find_task
 
-TASK_IDS = ("LunarLander/v2", "MiniGrid-Empty-8x8/v2", "CartPole/v2")
+TASK_IDS = ("LunarLander/v2", "MiniGrid-Empty-8x8/v3", "CartPole/v2")
 FILTERS = ("none", "iif", "dtv", "dtv-loo", "i-ppo")
 STEPS = 100
 """optimizer steps of one measurement"""

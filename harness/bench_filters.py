@@ -107,7 +107,7 @@ def open_bench(name: str, module: Any, args: Any) -> Bench:
 
 def select_with(bench: Bench, spec: str) -> Callable[[], Selection]:
     """One call of the filter on the rollout."""
-    chosen = make(spec, TASKS["MiniGrid-Empty-8x8/v2"].filter_defaults)
+    chosen = make(spec, TASKS["MiniGrid-Empty-8x8/v3"].filter_defaults)
     return lambda: run_filter(chosen, bench.rollout, bench.objective)
 
 
@@ -152,7 +152,7 @@ def main(argv: list[str] | None = None) -> None:
     console = Console(width=None if sys.stdout.isatty() else 120)
     settings = {
         "MLP 64-64 (Acrobot)": TASKS["Acrobot/v1"],
-        "conv, separate heads (MiniGrid-Empty-8x8)": TASKS["MiniGrid-Empty-8x8/v2"],
+        "conv, separate heads (MiniGrid-Empty-8x8)": TASKS["MiniGrid-Empty-8x8/v3"],
     }
     benches = [(name, task.module, task.args) for name, task in settings.items()]
     for name, module, agent_args in [*benches, ("conv, linear heads (MiniGrid-DoorKey-8x8)", ppo_minigrid, DOORKEY)]:

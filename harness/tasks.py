@@ -24,7 +24,7 @@ class Task:
     """An environment with everything that decides the result. Tasks are equal if their ids are."""
 
     id: str
-    """name and version, `MiniGrid-Empty-8x8/v2`, and what was varied: `MiniGrid-Empty-8x8/v2@envpool`"""
+    """name and version, `MiniGrid-Empty-8x8/v3`, and what was varied: `MiniGrid-Empty-8x8/v3@envpool`"""
     about: str
     """one line for `--list`"""
     args: AgentArgs
@@ -140,7 +140,7 @@ def iif_mlp(env_id: str, *, rounds: int, **settings: Any) -> ppo.Args:
 
 def iif_minigrid(env_id: str, *, rounds: int, **settings: Any) -> ppo_minigrid.Args:
     """Settings of the IIF paper for MiniGrid: separate 64-64 networks behind the trunk, input / 255."""
-    own = {"obs_scale": 255.0, "eval_episodes": 10}
+    own = {"obs_scale": 255.0, "eval_every": 2}
     return ppo_minigrid.Args(env_id=env_id, total_steps=2048 * rounds, **(IIF_PPO | own | settings))
 
 
@@ -190,7 +190,7 @@ _TASKS = (
         filter_defaults=drops(0.5),
     ),
     Task(
-        id="MiniGrid-Empty-8x8/v2",
+        id="MiniGrid-Empty-8x8/v3",
         about="MiniGrid-Empty-8x8-v0; IIF setting, 40 rounds",
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=40),
         random=0.0944,
@@ -228,7 +228,7 @@ _TASKS = (
         paper_episodes=100,
     ),
     Task(
-        id="MiniGrid-Empty-8x8-adam/v2",
+        id="MiniGrid-Empty-8x8-adam/v3",
         about="MiniGrid-Empty-8x8-v0; IIF setting with Adam 3e-4, 40 rounds",
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=40, learning_rate=3e-4, **ADAM),
         random=0.0944,
@@ -300,7 +300,7 @@ _TASKS = (
         filter_defaults=drops(0.5),
     ),
     Task(
-        id="MiniGrid-Empty-8x8-quick/v2",
+        id="MiniGrid-Empty-8x8-quick/v3",
         about="MiniGrid-Empty-8x8 in the IIF setting cut to 25 rounds",
         args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=25),
         random=0.0944,
@@ -338,7 +338,7 @@ _TASKS = (
     ),
 )
 
-CORRUPTED = "MiniGrid-Empty-8x8-quick/v2"
+CORRUPTED = "MiniGrid-Empty-8x8-dtv/v1"
 """the task whose records the suite `corrupt` makes harmful"""
 CORRUPTIONS = tuple(f"{kind}:{fraction}" for kind in ("advantage-flip", "reward-flip") for fraction in (0.2, 0.4))
 
@@ -353,16 +353,16 @@ TASKS: dict[str, Task] = _with_corruptions(_TASKS)
 
 SUITES: dict[str, tuple[str, ...]] = {
     "smoke": ("smoke-FrozenLake/v1", "smoke-MiniGrid/v1"),
-    "quick": ("FrozenLake-quick/v1", "MiniGrid-Empty-8x8-quick/v2"),
+    "quick": ("FrozenLake-quick/v1", "MiniGrid-Empty-8x8-quick/v3"),
     "iif": (
         "FrozenLake/v1",
         "Acrobot/v1",
-        "MiniGrid-Empty-8x8/v2",
+        "MiniGrid-Empty-8x8/v3",
         "Highway/v1",
         "LunarLander/v2",
         "BipedalWalker/v1",
     ),
-    "iif-adam": ("MiniGrid-Empty-8x8-adam/v2", "LunarLander-adam/v2"),
+    "iif-adam": ("MiniGrid-Empty-8x8-adam/v3", "LunarLander-adam/v2"),
     "dtv": ("MiniGrid-Empty-8x8-dtv/v1", "MiniGrid-DoorKey-8x8/v1"),
     "atari": ("Pong/v1",),
     "cleanrl": ("CartPole/v2", "Acrobot-cleanrl/v2"),

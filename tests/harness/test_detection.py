@@ -92,4 +92,4 @@ def test_corrupted_tasks_have_ids_of_their_own() -> None:
     assert TASKS["smoke-FrozenLake/v1"].varied(env_backend="gymnasium", corrupt="reward-flip:0").id == (
         "smoke-FrozenLake/v1"
     )
-    assert find_task("MiniGrid-Empty-8x8-quick").id == "MiniGrid-Empty-8x8-quick/v2"
+    assert find_task("MiniGrid-Empty-8x8-dtv").id == "MiniGrid-Empty-8x8-dtv/v1", "the newest clean one"

@@ -24,7 +24,7 @@ def test_everything_installed() -> None:
     rows = lines(done.stdout)
     assert set(TASKS) <= set(rows)
     assert all(rows[name].startswith("runs") for name in TASKS)
-    assert rows["MiniGrid-Empty-8x8/v2"] == "runs | runs"
+    assert rows["MiniGrid-Empty-8x8/v3"] == "runs | runs"
     assert "no option 'is_slippery'" in rows["FrozenLake/v1"]
     for name in ("python", "gymnasium", "envpool", "cpu", "cores", "memory", "cuda"):
         assert rows[name]

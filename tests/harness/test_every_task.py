@@ -17,7 +17,7 @@ from harness.tasks import TASKS, Task
 DISTINCT = [
     "FrozenLake/v1",
     "Acrobot/v1",
-    "MiniGrid-Empty-8x8/v2",
+    "MiniGrid-Empty-8x8/v3",
     "Highway/v1",
     "LunarLander/v2",
     "BipedalWalker/v1",

@@ -66,8 +66,8 @@ def write_lines(path: Path, lines: list[dict]) -> None:
 
 def test_layout():
     out = Path("runs")
-    path = store.cell_dir(out, "MiniGrid-Empty-8x8/v2", "iif:fraction=0.25,warmup=5", 0)
-    assert path == out / "MiniGrid-Empty-8x8-v2" / "iif:fraction=0.25,warmup=5" / "seed-0"
+    path = store.cell_dir(out, "MiniGrid-Empty-8x8/v3", "iif:fraction=0.25,warmup=5", 0)
+    assert path == out / "MiniGrid-Empty-8x8-v3" / "iif:fraction=0.25,warmup=5" / "seed-0"
 
 
 @pytest.mark.parametrize("spec", ["../../etc", "..", ".", "a/b:path=/tmp/x", "p.m:C:name=ä b%2F"])
@@ -129,11 +129,11 @@ def test_failure_is_read_with_its_round(cell):
 
 
 def test_failure_before_the_config_takes_its_identity_from_the_folders(tmp_path):
-    path = store.cell_dir(tmp_path, "MiniGrid-Empty-8x8/v2", "my.mod:F:path=/a b", 12)
+    path = store.cell_dir(tmp_path, "MiniGrid-Empty-8x8/v3", "my.mod:F:path=/a b", 12)
     path.mkdir(parents=True)
     store.write_json(path / "failure.json", {"schema": 1, "error": "no", "traceback": "", "round": None})
     failure = store.read_failure(path)
-    assert (failure.task, failure.spec, failure.seed) == ("MiniGrid-Empty-8x8/v2", "my.mod:F:path=/a b", 12)
+    assert (failure.task, failure.spec, failure.seed) == ("MiniGrid-Empty-8x8/v3", "my.mod:F:path=/a b", 12)
 
 
 def test_an_interrupted_cell_says_how_to_go_on(cell):

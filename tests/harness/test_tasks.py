@@ -17,11 +17,11 @@ def test_every_suite_names_tasks_that_exist() -> None:
     [
         ("FrozenLake/v1", 50, "sgd", 5e-3, 0.5),
         ("Acrobot/v1", 50, "sgd", 5e-3, 0.5),
-        ("MiniGrid-Empty-8x8/v2", 40, "sgd", 5e-3, 0.125),
+        ("MiniGrid-Empty-8x8/v3", 40, "sgd", 5e-3, 0.125),
         ("Highway/v1", 100, "sgd", 5e-3, 0.5),
         ("LunarLander/v2", 150, "sgd", 5e-3, 0.125),
         ("BipedalWalker/v1", 500, "adam", 3e-4, 0.0625),
-        ("MiniGrid-Empty-8x8-adam/v2", 40, "adam", 3e-4, 0.125),
+        ("MiniGrid-Empty-8x8-adam/v3", 40, "adam", 3e-4, 0.125),
         ("LunarLander-adam/v2", 150, "adam", 1e-3, 0.125),
     ],
 )

@@ -397,7 +397,7 @@ CHANGES: dict[str, tuple[str, Callable[[Json], None]]] = {
     "a missing task": ("suite", drop_task),
     "a task too many": ("suite", add_task),
     "a newer task": ("suite", rename_task(GRID, "smoke-MiniGrid/v2")),
-    "a task of another suite": ("suite", rename_task(GRID, "MiniGrid-Empty-8x8/v2")),
+    "a task of another suite": ("suite", rename_task(GRID, "MiniGrid-Empty-8x8/v3")),
     "another suite": ("suite", at("suite", value="quick")),
     "an unknown suite": ("suite", at("suite", value="none-such")),
     "no baseline": ("baseline", drop_filter("none")),
