@@ -4,7 +4,7 @@ python -m harness.decompose --task MiniGrid-Empty-8x8-dtv --filter dtv-loo --rou
 """
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,20 +16,18 @@ from filters.api import Rollout
 from filters.dtv import DTV, DTVLoo, terms
 from filters.errors import run_command
 from filters.influence import align_units
-from filters.registry import make, parse
 from harness.decompose_figures import draw_rounds, draw_units
-from harness.figures import number, require_figures
-from harness.findings import load_policy_file, read_finding, settings_of, write_finding
+from harness.figures import number
+from harness.findings import write_finding
 from harness.jsonfile import Json
-from harness.rounds import Moment, Training, parse_rounds
-from harness.run import check_writable, parse_seeds
+from harness.looking import Job, Look, plan_jobs
+from harness.rounds import Moment
+from harness.run import parse_seeds
 from harness.side_by_side import Report, run_side_by_side
-from harness.store import cell_dir
-from harness.tasks import Task, find_task
 
 
 @dataclass(frozen=True)
-class Args:
+class Args(Look):
     """Train with a filter and take DTV's score of every trajectory apart, round by round.
 
     DTV_j = s_j + c_j with s_j = ‖g_j‖²/b and c_j = (1/b) Σ_{i≠j} ⟨g_i, g_j⟩; DTV keeps s_j + c_j ≥ 0, DTV-Loo c_j ≥ 0.
@@ -45,31 +43,8 @@ class Args:
     """rounds to take apart: 20 means the first twenty, 2,5,10 those"""
     seed: str = "0,"
     """seeds to look at: 0, or 0,1,2; a single number without a comma is one seed"""
-    policy: Path | None = None
-    """start from this policy (a file from python -m harness.reference); rounds count from there"""
-    jobs: int = 0
-    """seeds side by side; 0 means one a core"""
     out: Path = Path("runs/figures/decompose")
     """folder of the findings"""
-
-
-@dataclass(frozen=True)
-class Job:
-    """One seed of the command."""
-
-    args: Args
-    seed: int
-    rounds: tuple[int, ...]
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return find_task(self.args.task)
-
-    @property
-    def folder(self) -> Path:
-        """Where the seed's findings go."""
-        return cell_dir(self.args.out, self.task.id, str(parse(self.args.filter)), self.seed)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -82,36 +57,25 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def plan(args: Args) -> list[Job]:
+def plan(args: Args) -> list[Job[Args]]:
     """One job a seed; raises UsageError for anything that can't be."""
-    require_figures()
-    task = find_task(args.task)
-    rounds = parse_rounds(args.rounds, most=task.args.rounds, name="--rounds", counts=True)
-    make(args.filter, task.filter_defaults)
-    load_policy_file(args.policy)
-    check_writable(args.out)
-    return [Job(args, seed, rounds) for seed in parse_seeds(args.seed if "," in args.seed else args.seed + ",")]
+    seeds = parse_seeds(args.seed if "," in args.seed else args.seed + ",")
+    return plan_jobs(Job[Args], args, seeds=seeds, rounds=args.rounds, name="--rounds", counts=True)
 
 
-def decompose(job: Job, report: Report) -> Json:
+def decompose(job: Job[Args], report: Report) -> Json:
     """Take the rounds of one seed apart; returns the finding."""
-    filter = make(job.args.filter, job.task.filter_defaults)
-    settings = settings_of(job.args, seed=job.seed, task_id=job.task.id, filter_fields=asdict(filter))
-    old = read_finding(job.folder / "terms.json", settings)
+    old = job.read_finding("terms.json", report)
     if old is not None:
-        report(1.0, f"seed {job.seed} is there already")
         return old
-    training = Training(job.task, filter, seed=job.seed, policy=load_policy_file(job.args.policy))
-    lines, last = [], job.rounds[-1]
-    for k in range(1, last + 1):
-        report((k - 1) / last, f"seed {job.seed}: round {k}")
-        moment = training.collect()
-        if k in job.rounds:
+    training = job.open_training()
+    lines = []
+    for moment in job.collect_rounds(training, report):
+        if moment.number in job.rounds:
             lines.append(take_apart(moment))
         training.update(moment)
     training.close()
-    head = {"task": job.task.id, "filter": str(parse(job.args.filter)), "seed": job.seed}
-    finding: Json = head | {"rounds": lines, "settings": settings}
+    finding: Json = job.head | {"rounds": lines, "settings": job.settings()}
     draw_rounds(finding, job.folder / "rounds.png")
     draw_units(finding, job.folder / "trajectories.png")
     write_finding(job.folder / "terms.json", finding)

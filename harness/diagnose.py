@@ -7,7 +7,7 @@ python -m harness.diagnose --task FrozenLake --target action --observation 14 --
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,23 +17,21 @@ from algos.envs import make_env
 from filters.api import Filter
 from filters.errors import UsageError, run_command
 from filters.registry import make, parse
-from harness import diagnosis, temporal
+from harness import diagnosis, looking, temporal
 from harness.diagnose_figures import draw_summary
-from harness.figures import number, require_figures
-from harness.findings import load_policy_file, settings_of, write_finding
+from harness.figures import number
+from harness.findings import write_finding
 from harness.jsonfile import Json
 from harness.pictures import render_options
 from harness.ranking import FIFTHS, mean_interval
-from harness.rounds import Training, parse_rounds
-from harness.run import check_writable, parse_seeds
+from harness.run import parse_seeds
 from harness.side_by_side import Report, run_side_by_side
 from harness.snapshots import require_copy
-from harness.store import cell_dir
 from harness.tasks import Task, find_task
 
 
 @dataclass(frozen=True)
-class Args:
+class Args(looking.Look):
     """Train to a round, rank its records by a filter's scores, and hold the ranking against Monte-Carlo advantages.
 
     With `--target action` instead: what made one action in one state likely, from the first round to the last. Numbers
@@ -50,8 +48,6 @@ class Args:
     """seeds to look at: 0, or 0,1,2; a single number without a comma is one seed"""
     round: str = "5"
     """rounds to look at, from 1 on: 5 or 2,5,10; with --target action the last is where the analysis ends"""
-    policy: Path | None = None
-    """start from this policy (a file from python -m harness.reference); rounds count from there"""
     target: Literal["return", "action"] = "return"
     """what influence is measured on: the filter's own target, or log π of one action in one state"""
     observation: str = ""
@@ -70,8 +66,6 @@ class Args:
     """environment steps of futures a round"""
     show: int = 5
     """different records to show from the top and from the bottom"""
-    jobs: int = 0
-    """seeds side by side; 0 means one a core"""
     out: Path = Path("runs/figures/diagnose")
     """folder of the findings"""
 
@@ -83,23 +77,8 @@ class Args:
             raise UsageError(f"--futures must be 0 (as many as --budget allows) or at least 2, got {self.futures}")
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(looking.Job[Args]):
     """One seed of the command."""
-
-    args: Args
-    seed: int
-    rounds: tuple[int, ...]
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return find_task(self.args.task)
-
-    @property
-    def folder(self) -> Path:
-        """Where the seed's findings go."""
-        return cell_dir(self.args.out, self.task.id, self.spec, self.seed)
 
     @property
     def spec(self) -> str:
@@ -108,26 +87,16 @@ class Job:
         spec = str(parse(self.args.filter))
         return f"{spec}@{by}" if by not in ("", spec) else spec
 
-    def settings(self, **more: Any) -> Json:
-        """All that can change the seed's findings."""
-        filters = {"filter_fields": asdict(self.make_filter()), "trained_by_fields": asdict(self.make_trainer())}
-        return settings_of(self.args, seed=self.seed, task_id=self.task.id, **filters, **more)
-
-    def make_filter(self) -> Filter:
-        """The filter that scores."""
-        return make(self.args.filter, self.task.filter_defaults)
-
     def make_trainer(self) -> Filter:
         """The filter of the updates."""
         return make(self.args.trained_by or self.args.filter, self.task.filter_defaults)
 
-    def open_training(self) -> Training:
-        """The run to look into, from its start."""
-        args, task = self.args, self.task
-        task = replace(
-            task, args=replace(task.args, env_kwargs=task.args.env_kwargs | render_options(task.args.env_id))
-        )
-        return Training(task, self.make_trainer(), seed=self.seed, policy=load_policy_file(args.policy))
+    @property
+    def task(self) -> Task:
+        """The task, its environments drawing what is to be shown."""
+        task = find_task(self.args.task)
+        kwargs = task.args.env_kwargs | render_options(task.args.env_id)
+        return replace(task, args=replace(task.args, env_kwargs=kwargs))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -148,21 +117,16 @@ def main(argv: list[str] | None = None) -> int:
 
 def plan(args: Args) -> list[Job]:
     """One job a seed; raises UsageError for anything that can't be."""
-    require_figures()
-    task = find_task(args.task)
-    rounds = parse_rounds(args.round, most=task.args.rounds, name="--round", counts=False)
     seeds = parse_seeds(args.seed if "," in args.seed else args.seed + ",")
-    jobs = [Job(args, seed, rounds) for seed in seeds]
-    check_filter(jobs[0].make_filter(), args, rounds)
-    jobs[0].make_trainer()
-    load_policy_file(args.policy)
+    jobs = looking.plan_jobs(Job, args, seeds=seeds, rounds=args.round, name="--round", counts=False)
+    check_filter(jobs[0].make_filter(), args, jobs[0].rounds)
+    task = jobs[0].task
     env = make_env(task.args.env_id, task.args.env_kwargs)
     if args.advantages == "futures":
         require_copy(env, task.id)
     if args.target == "action":
         temporal.check(args, env)
     env.close()
-    check_writable(args.out)
     return jobs
 
 

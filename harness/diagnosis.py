@@ -38,20 +38,18 @@ def look(job: "Job", report: Report) -> list[Json]:
         report(1.0, f"seed {job.seed} is there already")
         return [finding for finding in old if finding is not None]
     training = job.open_training()
+    behind = training.state.round
+    ahead = job.rounds[-1] - behind
     findings = []
-    for k in range(1, job.rounds[-1] + 1):
-        share = (k - 1) / job.rounds[-1]
-        report(share, f"seed {job.seed}: round {k}")
+    for moment in job.collect_rounds(training, report, LookAround()):
+        k = moment.number
         if k in job.rounds:
-            moment = training.collect(LookAround())
 
-            def into(done: float, k: int = k, share: float = share) -> None:
-                report(share + 0.9 * done / job.rounds[-1], f"seed {job.seed}: futures of round {k}")
+            def into(done: float, k: int = k) -> None:
+                report((k - behind - 1 + 0.9 * done) / ahead, f"seed {job.seed}: futures of round {k}")
 
             findings.append(diagnose(job, training, moment, into) | {"settings": settings[k]})
             write_finding(job.folder / f"round-{k}" / "diagnosis.json", findings[-1])
-        else:
-            moment = training.collect()
         if k < job.rounds[-1]:
             training.update(moment)
     training.close()
@@ -70,10 +68,7 @@ def diagnose(job: "Job", training: Training, moment: Moment, on_progress: Callab
     spread = spread_records(moment, order, job.args.records)
     true = value(job, training, moment, np.union1d(spread, np.concatenate(list(shown.values()))), on_progress)
     ranking = rank_valued(moment, scores, true, spread)
-    finding: Json = {
-        "task": job.task.id,
-        "filter": job.spec,
-        "seed": job.seed,
+    finding: Json = job.head | {
         "round": moment.number,
         "train_return": moment.train_return,
         "advantages": {"how": true.how, "futures": true.futures, "steps": true.steps},

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from filters.errors import UsageError
-from filters.reference import Reference, load
 from harness.cell import file_hashes
 from harness.jsonfile import Json
 from harness.provenance import code_version
@@ -37,13 +35,3 @@ def write_finding(path: Path, finding: Json) -> None:
     """Write a finding whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, finding)
-
-
-def load_policy_file(path: Path | None) -> Reference | None:
-    """The policy of a file from `python -m harness.reference`; raises UsageError if there is none in it."""
-    if path is None:
-        return None
-    try:
-        return load(str(path))
-    except ValueError as error:
-        raise UsageError(f"--policy: {error}") from error

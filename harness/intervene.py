@@ -5,7 +5,7 @@ python -m harness.intervene --task FrozenLake --filter iif:reference=frozenlake.
 """
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,15 @@ from torch import Tensor
 from algos.evaluate import Evaluator, make_evaluator
 from filters.errors import UsageError, run_command
 from filters.iif import IIF, fixed_target
-from filters.registry import make, parse
-from harness.figures import number, require_figures
-from harness.findings import load_policy_file, read_finding, settings_of, write_finding
+from harness.figures import number
+from harness.findings import write_finding
 from harness.intervene_figures import draw_boxes, draw_rounds
 from harness.jsonfile import Json
+from harness.looking import Job, Look, plan_jobs
 from harness.ranking import mean_interval
-from harness.rounds import Moment, Training, parse_rounds
-from harness.run import check_writable, parse_seeds
+from harness.rounds import Moment, Training
+from harness.run import parse_seeds
 from harness.side_by_side import Report, run_side_by_side
-from harness.store import cell_dir
-from harness.tasks import Task, find_task
 
 ARMS = ("ordinary", "filtered", "random")
 OUTCOMES = ("f_return", "test_return")
@@ -35,7 +33,7 @@ COMPARISONS = (("filtered", "ordinary"), ("random", "ordinary"), ("filtered", "r
 
 
 @dataclass(frozen=True)
-class Args:
+class Args(Look):
     """Intervene in single rounds of plain PPO, each from the same parameters, and compare what the updates achieve.
 
     In each round the ordinary update, the filtered one and one without as many random records start from the same
@@ -55,35 +53,12 @@ class Args:
     """how many seeds (3 means 0 to 2), or a list of them (0,3,7; a single one as 3,)"""
     episodes: int = 0
     """test episodes of each arm; 0 means the task's own number"""
-    policy: Path | None = None
-    """start from this policy (a file from python -m harness.reference); rounds count from there"""
-    jobs: int = 0
-    """seeds side by side; 0 means one a core"""
     out: Path = Path("runs/figures/intervene")
     """folder of the findings"""
 
     def __post_init__(self) -> None:
         if self.episodes < 0:
             raise UsageError(f"--episodes must be 0 (the task's own number) or more, got {self.episodes}")
-
-
-@dataclass(frozen=True)
-class Job:
-    """One seed of the command."""
-
-    args: Args
-    seed: int
-    rounds: tuple[int, ...]
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return find_task(self.args.task)
-
-    @property
-    def folder(self) -> Path:
-        """Where the seed's findings go."""
-        return cell_dir(self.args.out, self.task.id, str(parse(self.args.filter)), self.seed)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -101,49 +76,38 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def plan(args: Args) -> list[Job]:
+def plan(args: Args) -> list[Job[Args]]:
     """One job a seed; raises UsageError for anything that can't be."""
-    require_figures()
-    task = find_task(args.task)
-    rounds = parse_rounds(args.rounds, most=task.args.rounds, name="--rounds", counts=True)
-    filter = make(args.filter, task.filter_defaults)
-    warmup = getattr(filter, "warmup", 0)
-    if rounds[0] <= warmup:
+    jobs = plan_jobs(Job[Args], args, seeds=parse_seeds(args.seeds), rounds=args.rounds, name="--rounds", counts=True)
+    warmup = getattr(jobs[0].make_filter(), "warmup", 0)
+    if jobs[0].rounds[0] <= warmup:
         raise UsageError(
             f"--rounds: the filter {args.filter} drops nothing in its first {warmup} rounds; "
             "choose later rounds or set warmup=0"
         )
-    load_policy_file(args.policy)
-    check_writable(args.out)
-    return [Job(args, seed, rounds) for seed in parse_seeds(args.seeds)]
+    return jobs
 
 
-def intervene(job: Job, report: Report) -> Json:
+def intervene(job: Job[Args], report: Report) -> Json:
     """All interventions of one seed; returns the finding."""
-    filter = make(job.args.filter, job.task.filter_defaults)
-    settings = settings_of(job.args, seed=job.seed, task_id=job.task.id, filter_fields=asdict(filter))
-    old = read_finding(job.folder / "interventions.json", settings)
+    old = job.read_finding("interventions.json", report)
     if old is not None:
-        report(1.0, f"seed {job.seed} is there already")
         return old
-    training = Training(job.task, filter, seed=job.seed, policy=load_policy_file(job.args.policy))
+    training = job.open_training()
     test = TestEpisodes(training, job.args.episodes or training.args.eval_episodes, job.seed)
-    lines, last = [], job.rounds[-1]
-    for k in range(1, last + 1):
-        report((k - 1) / last, f"seed {job.seed}: round {k}")
-        moment = training.collect()
-        if k in job.rounds:
-            lines.append(compare_updates(job, training, moment, test))
+    lines = []
+    for moment in job.collect_rounds(training, report):
+        if moment.number in job.rounds:
+            lines.append(compare_updates(job.seed, training, moment, test))
         training.update_on_all(moment)
     test.close()
     training.close()
-    head = {"task": job.task.id, "filter": str(parse(job.args.filter)), "seed": job.seed}
-    finding: Json = head | {"episodes": test.count, "rounds": lines, "settings": settings}
+    finding: Json = job.head | {"episodes": test.count, "rounds": lines, "settings": job.settings()}
     write_finding(job.folder / "interventions.json", finding)
     return finding
 
 
-def compare_updates(job: Job, training: Training, moment: Moment, test: "TestEpisodes") -> Json:
+def compare_updates(seed: int, training: Training, moment: Moment, test: "TestEpisodes") -> Json:
     """One round's three updates from the same parameters: the changes of f_return and test return of each."""
     target = target_of(training, moment)
     before = {"f_return": f_return(target, training, moment), "test_return": test.play()}
@@ -151,7 +115,7 @@ def compare_updates(job: Job, training: Training, moment: Moment, test: "TestEpi
     kept = {
         "ordinary": torch.ones_like(keep),
         "filtered": keep,
-        "random": keep_as_many(keep, seed=job.seed, round=moment.number),
+        "random": keep_as_many(keep, seed=seed, round=moment.number),
     }
     line: Json = {"round": moment.number, "dropped": int((~keep).sum()), "before": before}
     for arm in ARMS:

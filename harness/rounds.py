@@ -15,7 +15,7 @@ from algos.envs import Step
 from algos.recorder import SilentRecorder, mean_losses
 from filters.api import Apply, Filter, Objective, Params, Rollout, Selection, keep_all, run_filter
 from filters.errors import UsageError
-from filters.reference import Reference
+from harness.start import Start
 from harness.tasks import Task
 
 
@@ -52,16 +52,17 @@ class Training:
         task: what to train on.
         filter: what the updates use.
         seed: the run's seed.
-        policy: parameters to start from instead of fresh ones; rounds count from there.
+        start: where to begin instead of with fresh parameters. After a checkpoint everything is as in its run, where
+            that one does not compile; rounds count on, and the environments start anew there as they did in the run.
     """
 
-    def __init__(self, task: Task, filter: Filter, *, seed: int, policy: Reference | None = None) -> None:
+    def __init__(self, task: Task, filter: Filter, *, seed: int, start: Start | None = None) -> None:
         self.task, self.filter, self.module = task, filter, task.module
         self.args = replace(task.args, seed=seed, compile="off")  # too few updates to repay compiling
         self.state: Any = self.module.open_state(self.args)
         self.recorder = SilentRecorder()
-        if policy is not None:
-            load_policy(self.state.agent, policy)
+        if start is not None:
+            start.put_into(self.state, self.args)
 
     @property
     def apply(self) -> Apply:
@@ -173,17 +174,6 @@ class WatchedEnvs:
         self.seen += [self.see(env) for env in self.envs.envs.envs]
         step: Step = self.envs.step(actions)
         return step
-
-
-def load_policy(agent: torch.nn.Module, policy: Reference) -> None:
-    """Give the agent the parameters of a policy file; raises UsageError if they are of another architecture."""
-    mine = {name: tuple(p.shape) for name, p in agent.named_parameters()}
-    if {name: tuple(p.shape) for name, p in policy.params.items()} != mine:
-        raise UsageError(
-            f"the policy was trained on {policy.task} with another architecture; "
-            "make one with python -m harness.reference on this task"
-        )
-    agent.load_state_dict(policy.params, strict=False)
 
 
 def parse_rounds(text: str, *, most: int, name: str, counts: bool) -> tuple[int, ...]:

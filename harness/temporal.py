@@ -4,6 +4,7 @@ The work of `python -m harness.diagnose --target action`.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from filters.errors import UsageError
 from filters.influence import dots, gradient
 from harness.diagnosis import distinct, pair_of
 from harness.figures import number
-from harness.findings import read_finding, write_finding
+from harness.findings import write_finding
 from harness.jsonfile import Json
 from harness.pictures import LookAround, action_name, in_words
 from harness.roughness import roughness
@@ -124,44 +125,39 @@ def embed(agent: nn.Module, obs: Tensor) -> NDArray[np.float64]:
 def look(job: "Job", report: Report) -> list[Json]:
     """Follow the influence on one action from the first round to the last; returns one finding."""
     folder, last = job.folder / f"action-round-{job.rounds[-1]}", job.rounds[-1]
-    settings = job.settings()
-    old = read_finding(folder / "temporal.json", settings)
+    old = job.read_finding(f"{folder.name}/temporal.json", report)
     if old is not None:
-        report(1.0, f"seed {job.seed} is there already")
         return [old]
     training = job.open_training()
-    chosen = job.rounds if len(job.rounds) > 1 else tuple(sorted({1, (1 + last) // 2, last}))
+    start = training.state.round + 1
+    if len(job.rounds) == 1:
+        job = replace(job, rounds=tuple(sorted({start, (start + last) // 2, last})))
     obs, action = torch.empty(0), torch.empty(0)
     lines: list[Json] = []
     positive: list[tuple[NDArray[Any], Tensor]] = []
     top: dict[int, tuple[Moment, list[Json]]] = {}
-    for k in range(1, last + 1):
-        report((k - 1) / last, f"seed {job.seed}: round {k}")
-        moment = training.collect(LookAround() if k in chosen or k == 1 else None)
-        if k == 1:
+    for moment in job.collect_rounds(training, report, LookAround()):
+        if moment.number == start:
             obs, action = find_pair(job.args, training, moment)
             first = moment
         influence = influence_on_action(moment, obs, action)
         lines.append(describe_round(moment, influence, obs, action))
         positive.append((influence.double().cpu().numpy(), moment.rollout.obs))
-        if k in chosen:
-            top[k] = (moment, top_records(job, training, moment, influence))
+        if moment.number in job.rounds:
+            top[moment.number] = (moment, top_records(job, training, moment, influence))
         training.update(moment)
     for line, (values, seen) in zip(lines, positive, strict=True):
         report((last - 0.5) / last, f"seed {job.seed}: roughness of round {line['round']}")
         places = embed(training.state.agent, seen)
         line["roughness"] = {str(u): roughness(values, places, neighbours=u) for u in NEIGHBOURS}
     env = training.state.envs.envs.envs[0]
-    finding: Json = {
-        "task": job.task.id,
-        "filter": job.spec,
-        "seed": job.seed,
+    finding: Json = job.head | {
         "observation": obs[0].cpu().numpy().tolist(),
         "action": action_name(env, action[0].cpu().numpy()),
         "shows": shown_state(job.args, env, first, obs),
         "rounds": lines,
         "top": {str(k): facts for k, (_, facts) in top.items()},
-        "settings": settings,
+        "settings": job.settings(),
     }
     draw_rounds(finding, folder / "rounds.png")
     draw_top(finding, {k: moment for k, (moment, _) in top.items()}, env, folder / "top-records.png")

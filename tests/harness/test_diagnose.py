@@ -17,6 +17,7 @@ from filters.registry import make
 from harness import diagnose, findings
 from harness.pictures import LookAround, in_words
 from harness.rounds import Training
+from harness.start import Start
 from harness.tasks import Task
 from harness.temporal import embed, influence_on_action, read_observation
 
@@ -191,6 +192,7 @@ def test_observations_of_the_command_line(tmp_path: Path) -> None:
         (["--futures", "1"], "--futures must be 0"),
         (["--records", "0"], "--records must be at least 1"),
         (["--policy", "absent.ref", "--round", "1"], "--policy: can't read the reference"),
+        (["--policy", __file__, "--round", "1"], "is no reference .*, or give a run's checkpoint.pt"),
         (["--target", "action", "--round", "1"], "needs a state"),
         (["--target", "action", "--round", "1", "--pick", "1024"], r"has records 0\.\.1023"),
         (["--target", "action", "--round", "1", "--observation", "1"], r"--action must lie in 0\.\.3"),
@@ -218,10 +220,10 @@ def test_a_policy_to_start_from(tmp_path: Path) -> None:
     params = {name: torch.full_like(p, 0.25) for name, p in training.state.agent.named_parameters()}
     one = torch.ones(1)
     policy = Reference("other/v1", params, one, one, one)
-    started = Training(training.task, make("none"), seed=0, policy=policy)
+    started = Training(training.task, make("none"), seed=0, start=Start(policy=policy))
     assert all(bool((p == 0.25).all()) for p in started.state.agent.parameters())
     with pytest.raises(UsageError, match="another architecture"):
-        Training(training.task, make("none"), seed=0, policy=Reference("other/v1", {"a": one}, one, one, one))
+        Start(policy=Reference("other/v1", {"a": one}, one, one, one)).put_into(training.state, training.args)
 
 
 def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
