@@ -161,6 +161,13 @@ class Ranking:
     entries: tuple[EntrySummary, ...]
     rows: tuple[BoardRow, ...]
     """best first; baselines are not ranked"""
+    superseded: bool = False
+    """whether the board has the suite with newer versions of these tasks, too"""
+
+    @property
+    def title(self) -> str:
+        """The suite, and whether its tasks have changed since."""
+        return f"{self.suite}, with earlier tasks" if self.superseded else self.suite
 
 
 def summarise(entry: Entry) -> EntrySummary:
@@ -184,14 +191,38 @@ def summarise(entry: Entry) -> EntrySummary:
 
 
 def rankings(entries: Iterable[EntrySummary]) -> tuple[Ranking, ...]:
-    """The board: a ranking for every suite, and another one where the versions of its tasks differ."""
+    """The board: a ranking for every suite, and after it another one where the versions of its tasks differ."""
     groups: dict[tuple[str, tuple[str, ...]], list[EntrySummary]] = {}
     for entry in entries:
         groups.setdefault((entry.entry.suite, entry.tasks), []).append(entry)
-    return tuple(
-        Ranking(suite, tasks, tuple(group), rank(row for entry in group for row in entry.rows if not row.is_baseline))
-        for (suite, tasks), group in sorted(groups.items(), key=lambda item: item[0])
-    )
+    found = [
+        Ranking(
+            suite,
+            tasks,
+            tuple(group),
+            rank(row for entry in group for row in entry.rows if not row.is_baseline),
+            any(other == suite and is_newer(theirs, tasks) for other, theirs in groups),
+        )
+        for (suite, tasks), group in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda ranking: (ranking.suite, ranking.superseded, ranking.tasks)))
+
+
+def is_newer(tasks: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether of the tasks in both lists, some have a higher version in the first and none a lower one."""
+    mine, theirs = versions(tasks), versions(others)
+    steps = [version - theirs[name] for name, version in mine.items() if name in theirs]
+    return any(step > 0 for step in steps) and all(step >= 0 for step in steps)
+
+
+def versions(tasks: Sequence[str]) -> dict[str, int]:
+    """`FrozenLake/v2@envpool` -> FrozenLake@envpool: 2; what has no version counts as 0."""
+    found = {}
+    for task in tasks:
+        name, _, variation = task.partition("@")
+        name, _, version = name.rpartition("/v")
+        found[f"{name}@{variation}"] = int(version) if version.isdecimal() else 0
+    return found
 
 
 def rank(rows: Iterable[BoardRow]) -> tuple[BoardRow, ...]:

@@ -66,7 +66,7 @@ def _section(ranking: Ranking) -> str:
     rule = ["---:", "---", "---", *["---:"] * 3, "---", *["---:"] * (len(ranking.tasks) + 5), "---"]
     rows = [_row(place, row, entries[row.key]) for place, row in enumerate(ranking.rows, start=1)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in (columns, rule, *rows))
-    return f"## Suite {markdown(ranking.suite)}\n\nTasks: {tasks}. {at_a_glance(ranking)}\n\n{table}"
+    return f"## Suite {markdown(ranking.title)}\n\nTasks: {tasks}. {at_a_glance(ranking)}\n\n{table}"
 
 
 def _row(place: int, row: BoardRow, summary: EntrySummary) -> list[str]:

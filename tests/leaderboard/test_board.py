@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from filters.errors import UsageError
-from leaderboard.board import BoardRow, EntrySummary, rankings, summarise
+from leaderboard.board import BoardRow, EntrySummary, is_newer, rankings, summarise
 from leaderboard.board_figures import extremes, figure_data, kept_curve, learning_curve
 from leaderboard.submission import Entry
 from tests.leaderboard.made_up import make_entry
@@ -107,11 +107,28 @@ def test_other_versions_and_other_suites_are_ranked_apart():
     newer = summarise(flat_entry("newer", tasks={"FrozenLake-quick/v2": 2, "MiniGrid-Empty-8x8-quick/v1": 2}))
     other = summarise(replace(flat_entry("other"), suite="cleanrl"))
     board = rankings([first, newer, other])
-    assert [(ranking.suite, [row.key for row in ranking.rows]) for ranking in board] == [
+    assert [(ranking.title, [row.key for row in ranking.rows]) for ranking in board] == [
         ("cleanrl", ["other"]),
-        ("quick", ["first"]),
         ("quick", ["newer"]),
+        ("quick, with earlier tasks", ["first"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "others", "newer"),
+    [
+        (("A/v2", "B/v1"), ("A/v1", "B/v1"), True),
+        (("A/v10", "B/v1"), ("A/v9", "B/v1"), True),
+        (("A/v1", "B/v1"), ("A/v1", "B/v1"), False),
+        (("A/v2", "B/v1"), ("A/v1", "B/v2"), False),
+        (("A/v2@envpool",), ("A/v1",), False),
+        (("A/v2@corrupt-x-0.2",), ("A/v1@corrupt-x-0.2",), True),
+        (("C/v2",), ("A/v1",), False),
+        (("A",), ("A/v1",), False),
+    ],
+)
+def test_which_versions_are_newer(tasks, others, newer):
+    assert is_newer(tasks, others) is newer
 
 
 def without(entry: Entry, spec: str, task: str, seeds: set[int]) -> Entry:
