@@ -116,18 +116,11 @@ def plan_jobs(kind: type[J], args: Look, *, seeds: tuple[int, ...], rounds: str,
     """
     require_figures()
     task = find_task(args.task)
-    numbers = parse_rounds(rounds, most=task.args.rounds, name=name, counts=counts)
     start = read_start(args.policy)
-    if start is not None and start.round:
-        if len(seeds) > 1:
-            raise UsageError(f"--policy {args.policy} is a checkpoint of one run; give the seed of that run alone")
-        if counts and "," not in rounds:
-            numbers = tuple(k for k in numbers if k > start.round)
-        if not numbers or numbers[0] <= start.round:
-            raise UsageError(
-                f"{name} {rounds}: the checkpoint was made after round {start.round}; choose rounds from "
-                f"{start.round + 1} on"
-            )
+    behind = start.round if start else 0
+    numbers = parse_rounds(rounds, most=task.args.rounds, name=name, counts=counts, behind=behind)
+    if behind and len(seeds) > 1:
+        raise UsageError(f"--policy {args.policy} is a checkpoint of one run; give the seed of that run alone")
     jobs = [kind(args, seed, numbers) for seed in seeds]
     jobs[0].make_filter()
     jobs[0].make_trainer()

@@ -176,11 +176,18 @@ class WatchedEnvs:
         return step
 
 
-def parse_rounds(text: str, *, most: int, name: str, counts: bool) -> tuple[int, ...]:
-    """`2,5,10` -> those rounds, sorted; a single number is that round, or where it `counts`, `8` -> 1..8.
+def parse_rounds(text: str, *, most: int, name: str, counts: bool, behind: int = 0) -> tuple[int, ...]:
+    """`2,5,10` -> those rounds, sorted; a single number is that round, or where it `counts`, `8` -> the next eight.
+
+    Args:
+        text: what was said.
+        most: the task's budget of rounds.
+        name: the option.
+        counts: whether a single number means that many rounds.
+        behind: rounds that lie behind the start; the next one is `behind` + 1.
 
     Raises:
-        UsageError: no such form, or a round below 1 or beyond `most`, the task's budget.
+        UsageError: no such form, or a round that lies behind or beyond `most`.
     """
     try:
         numbers = sorted({int(word) for word in text.replace(" ", "").split(",") if word})
@@ -188,6 +195,13 @@ def parse_rounds(text: str, *, most: int, name: str, counts: bool) -> tuple[int,
         numbers = []
     if not numbers or numbers[0] < 1:
         raise UsageError(f"{name} takes rounds from 1 on, such as 8 or 2,5,10; got {text!r}")
-    if numbers[-1] > most:
-        raise UsageError(f"{name}: round {numbers[-1]} is beyond the task's budget of {most} rounds; choose 1..{most}")
-    return tuple(range(1, numbers[0] + 1)) if counts and "," not in text else tuple(numbers)
+    many = counts and "," not in text
+    last = behind + numbers[0] if many else numbers[-1]
+    if last > most:
+        budget = f"the task's budget of {most} rounds; choose {behind + 1}..{most}"
+        raise UsageError(f"{name}: round {last} is beyond {budget}")
+    if many:
+        return tuple(range(behind + 1, last + 1))
+    if numbers[0] <= behind:
+        raise UsageError(f"{name} {text}: the checkpoint was made after round {behind}; choose {behind + 1}..{most}")
+    return tuple(numbers)

@@ -66,6 +66,12 @@ def test_rounds_of_the_command_line() -> None:
     assert parse_rounds("8", most=10, name="--round", counts=False) == (8,)
     assert parse_rounds("10, 2,5", most=10, name="--rounds", counts=True) == (2, 5, 10)
     assert parse_rounds("10,", most=10, name="--rounds", counts=True) == (10,)
+    assert parse_rounds("3", most=10, name="--rounds", counts=True, behind=7) == (8, 9, 10)
+    assert parse_rounds("8", most=10, name="--round", counts=False, behind=7) == (8,)
+    with pytest.raises(UsageError, match=r"round 11 is beyond the task's budget of 10 rounds; choose 8\.\.10"):
+        parse_rounds("4", most=10, name="--rounds", counts=True, behind=7)
+    with pytest.raises(UsageError, match=r"made after round 7; choose 8\.\.10"):
+        parse_rounds("7,9", most=10, name="--rounds", counts=True, behind=7)
     with pytest.raises(UsageError, match=r"round 11 is beyond the task's budget of 10 rounds; choose 1\.\.10"):
         parse_rounds("11", most=10, name="--round", counts=False)
     for text in ("0", "-1,2", "two", ""):

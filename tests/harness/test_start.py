@@ -59,13 +59,13 @@ def test_the_checkpoint_of_a_failed_run_end_to_end(tmp_path: Path, capsys: pytes
     assert diagnose.main([*words, "--round", "2"]) == 0
     assert "seed 0, round 2: sign mismatches" in capsys.readouterr().out
     for more, sentence in (
-        (["--round", "1,2"], "the checkpoint was made after round 1; choose rounds from 2 on"),
+        (["--round", "1,2"], r"the checkpoint was made after round 1; choose 2\.\.2"),
         (["--round", "2", "--seed", "0,1"], "is a checkpoint of one run"),
         (["--round", "2", "--task", "smoke-MiniGrid"], "of another network or optimizer"),
     ):
         with pytest.raises(UsageError, match=sentence):
             diagnose.main([*words, *more])
     words = ["--task", "smoke-FrozenLake", *words[4:]]
-    assert decompose.main([*words, "--filter", "dtv", "--rounds", "2"]) == 0
+    assert decompose.main([*words, "--filter", "dtv", "--rounds", "1"]) == 0
     found = read(tmp_path / "out" / "smoke-FrozenLake-v1" / "dtv" / "seed-0" / "terms.json")
-    assert [line["round"] for line in found["rounds"]] == [2], "the first two, of which one is behind the checkpoint"
+    assert [line["round"] for line in found["rounds"]] == [2], "the first one after the checkpoint"
