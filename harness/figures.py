@@ -31,6 +31,7 @@ STYLE: dict[Any, Any] = {
     "font.size": 11,
     "axes.titlesize": 12,
     "axes.titlelocation": "left",
+    "axes.labelpad": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
