@@ -93,7 +93,7 @@ def suite(claim: Claim) -> Iterator[str]:
     for task in tasks:
         if task not in SUITES[name]:
             versions = [own for own in SUITES[name] if own.rpartition("/")[0] == task.rpartition("/")[0]]
-            instead = f"; this version of FilterGym has {versions[0]}" if versions else ""
+            instead = f"; this FilterGym has {versions[0]}, and ranks others apart" if versions else ""
             yield f"the task {task} is not in the suite {name}{instead}"
 
 
