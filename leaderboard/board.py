@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from filters.errors import UsageError
 from harness.store import CellRun
 from leaderboard.comparison import Comparison, JointTest, Row, compare
+from leaderboard.corruption import CORRUPTED
 from leaderboard.metrics import Reduction
 from leaderboard.pairing import cells_of
 from leaderboard.significance import ALPHA, Interval, paired_interval
@@ -165,6 +166,11 @@ class Ranking:
     """whether the board has the suite with newer versions of these tasks, too"""
 
     @property
+    def is_corrupted(self) -> bool:
+        """Whether records were made harmful in any of the tasks."""
+        return any(CORRUPTED.search(task) for task in self.tasks)
+
+    @property
     def title(self) -> str:
         """The suite, and whether its tasks have changed since."""
         return f"{self.suite}, with earlier tasks" if self.superseded else self.suite
@@ -191,7 +197,7 @@ def summarise(entry: Entry) -> EntrySummary:
 
 
 def rankings(entries: Iterable[EntrySummary]) -> tuple[Ranking, ...]:
-    """The board: a ranking for every suite, and after it another one where the versions of its tasks differ."""
+    """A ranking for every suite, after it those of earlier versions of its tasks; corrupted records come last."""
     groups: dict[tuple[str, tuple[str, ...]], list[EntrySummary]] = {}
     for entry in entries:
         groups.setdefault((entry.entry.suite, entry.tasks), []).append(entry)
@@ -205,7 +211,7 @@ def rankings(entries: Iterable[EntrySummary]) -> tuple[Ranking, ...]:
         )
         for (suite, tasks), group in groups.items()
     ]
-    return tuple(sorted(found, key=lambda ranking: (ranking.suite, ranking.superseded, ranking.tasks)))
+    return tuple(sorted(found, key=lambda one: (one.is_corrupted, one.suite, one.superseded, one.tasks)))
 
 
 def is_newer(tasks: Sequence[str], others: Sequence[str]) -> bool:

@@ -5,6 +5,7 @@ import re
 import unicodedata
 
 from leaderboard.board import BoardRow, Ranking, Saving
+from leaderboard.corruption import CORRUPTED
 from leaderboard.significance import Interval
 
 DASH = "–"
@@ -72,8 +73,8 @@ def ratio(value: float | None) -> str:
 
 
 def short_task(task: str) -> str:
-    """A task's name for a narrow column: without its version."""
-    return re.sub(r"/v\d+", "", task)
+    """A task's name for a narrow column: without its version, and what was made harmful in words."""
+    return CORRUPTED.sub(r", \1 \2", re.sub(r"/v\d+", "", task))
 
 
 def at_a_glance(ranking: Ranking) -> str:

@@ -24,7 +24,7 @@ def date(about: str) -> Text:
 
 
 def task(about: str) -> Text:
-    pattern = r"[A-Za-z0-9][A-Za-z0-9.-]*/v[1-9][0-9]{0,3}"
+    pattern = r"[A-Za-z0-9][A-Za-z0-9.-]*/v[1-9][0-9]{0,3}(@corrupt-[a-z]+(-[a-z]+)*-[0-9][0-9.e-]{0,11})?"
     return Text(longest=80, pattern=pattern, form="a task's id with its version", about=about)
 
 

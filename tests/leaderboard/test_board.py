@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from filters.errors import UsageError
 from leaderboard.board import BoardRow, EntrySummary, is_newer, rankings, summarise
 from leaderboard.board_figures import extremes, figure_data, kept_curve, learning_curve
+from leaderboard.board_text import short_task
 from leaderboard.submission import Entry
 from tests.leaderboard.made_up import make_entry
 
@@ -106,12 +107,16 @@ def test_other_versions_and_other_suites_are_ranked_apart():
     first = summarise(flat_entry("first"))
     newer = summarise(flat_entry("newer", tasks={"FrozenLake-quick/v2": 2, "MiniGrid-Empty-8x8-quick/v1": 2}))
     other = summarise(replace(flat_entry("other"), suite="cleanrl"))
-    board = rankings([first, newer, other])
+    bad = {"FrozenLake-quick/v1": 2, "FrozenLake-quick/v1@corrupt-reward-flip-0.2": 2}
+    corrupt = summarise(replace(flat_entry("bad", tasks=bad), suite="a-suite"))
+    board = rankings([corrupt, first, newer, other])
     assert [(ranking.title, [row.key for row in ranking.rows]) for ranking in board] == [
         ("cleanrl", ["other"]),
         ("quick", ["newer"]),
         ("quick, with earlier tasks", ["first"]),
+        ("a-suite", ["bad"]),
     ]
+    assert short_task("FrozenLake-quick/v1@corrupt-reward-flip-0.2") == "FrozenLake-quick, reward-flip 0.2"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,11 @@ import pytest
 
 from filters.errors import UsageError
 from harness.store import find_cells, read_cell
+from harness.tasks import SUITES
+from leaderboard import schema_v1
 from leaderboard.clauses_runs import FOUND
 from leaderboard.comparison import compare
+from leaderboard.schema import Place
 from leaderboard.schema_page import page
 from leaderboard.submission import (
     NotReadable,
@@ -159,6 +162,14 @@ def test_there_is_a_sample_of_every_schema() -> None:
     from leaderboard.submission import SCHEMAS
 
     assert {json.loads(path.read_text())["schema"] for path in SAMPLES.glob("*.json")} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_submission_of_every_suite_can_name_its_tasks(suite: str) -> None:
+    kind, place = schema_v1.task(""), Place()
+    assert [problem for task in SUITES[suite] for problem in kind.problems(task, place)] == []
+    for wrong in ("FrozenLake", "FrozenLake/v1@corrupt-", "FrozenLake/v1@corrupt-a-../0", "FrozenLake/v1@x"):
+        assert list(kind.problems(wrong, place))
 
 
 def test_the_page_of_the_schema_is_up_to_date() -> None:
