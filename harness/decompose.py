@@ -65,7 +65,8 @@ def plan(args: Args) -> list[Job[Args]]:
 
 def decompose(job: Job[Args], report: Report) -> Json:
     """Take the rounds of one seed apart; returns the finding."""
-    old = job.read_finding("terms.json", report)
+    settings = job.settings()  # of the code and the files as they are now, not after the work
+    old = job.read_finding("terms.json", settings, report)
     if old is not None:
         return old
     training = job.open_training()
@@ -75,7 +76,7 @@ def decompose(job: Job[Args], report: Report) -> Json:
             lines.append(take_apart(moment))
         training.update(moment)
     training.close()
-    finding: Json = job.head | {"rounds": lines, "settings": job.settings()}
+    finding: Json = job.head | {"rounds": lines, "settings": settings}
     draw_rounds(finding, job.folder / "rounds.png")
     draw_units(finding, job.folder / "trajectories.png")
     write_finding(job.folder / "terms.json", finding)

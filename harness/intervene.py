@@ -90,7 +90,8 @@ def plan(args: Args) -> list[Job[Args]]:
 
 def intervene(job: Job[Args], report: Report) -> Json:
     """All interventions of one seed; returns the finding."""
-    old = job.read_finding("interventions.json", report)
+    settings = job.settings()  # of the code and the files as they are now, not after the work
+    old = job.read_finding("interventions.json", settings, report)
     if old is not None:
         return old
     training = job.open_training()
@@ -102,7 +103,7 @@ def intervene(job: Job[Args], report: Report) -> Json:
         training.update_on_all(moment)
     test.close()
     training.close()
-    finding: Json = job.head | {"episodes": test.count, "rounds": lines, "settings": job.settings()}
+    finding: Json = job.head | {"episodes": test.count, "rounds": lines, "settings": settings}
     write_finding(job.folder / "interventions.json", finding)
     return finding
 

@@ -81,9 +81,9 @@ class Job(Generic[A]):
         fields = {"filter_fields": asdict(self.make_filter()), "trainer_fields": asdict(self.make_trainer())}
         return settings_of(self.args, seed=self.seed, task_id=self.task.id, **fields, **more)
 
-    def read_finding(self, name: str, report: Report) -> Json | None:
+    def read_finding(self, name: str, settings: Json, report: Report) -> Json | None:
         """The finding of that name if the very same command has left it already."""
-        found = read_finding(self.folder / name, self.settings())
+        found = read_finding(self.folder / name, settings)
         if found is not None:
             report(1.0, f"seed {self.seed} is there already")
         return found

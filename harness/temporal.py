@@ -125,7 +125,8 @@ def embed(agent: nn.Module, obs: Tensor) -> NDArray[np.float64]:
 def look(job: "Job", report: Report) -> list[Json]:
     """Follow the influence on one action from the first round to the last; returns one finding."""
     folder, last = job.folder / f"action-round-{job.rounds[-1]}", job.rounds[-1]
-    old = job.read_finding(f"{folder.name}/temporal.json", report)
+    settings = job.settings()  # of the code and the files as they are now, not after the work
+    old = job.read_finding(f"{folder.name}/temporal.json", settings, report)
     if old is not None:
         return [old]
     training = job.open_training()
@@ -157,7 +158,7 @@ def look(job: "Job", report: Report) -> list[Json]:
         "shows": shown_state(job.args, env, first, obs),
         "rounds": lines,
         "top": {str(k): facts for k, (_, facts) in top.items()},
-        "settings": job.settings(),
+        "settings": settings,
     }
     draw_rounds(finding, folder / "rounds.png")
     draw_top(finding, {k: moment for k, (moment, _) in top.items()}, env, folder / "top-records.png")

@@ -1,6 +1,7 @@
 """Interventions and DTV's terms, end to end on short tasks, by hand, and what is refused."""
 
 import json
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,14 @@ def test_another_file_under_the_same_name_is_another_setting(tmp_path: Path) -> 
     (tmp_path / "ref").write_text("two")
     second = findings.settings_of(args, filter_fields={"reference": str(tmp_path / "ref")})
     assert {key for key in first if first[key] != second[key]} == {"files"}
+
+
+@pytest.mark.parametrize(("main", "name"), [(intervene.main, "interventions.json"), (decompose.main, "terms.json")])
+def test_a_finding_names_the_code_that_it_began_with(
+    main: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code that is committed meanwhile did not make it."""
+    commits = chain(["before"], repeat("after"))
+    monkeypatch.setattr(findings, "code_version", lambda: {"commit": next(commits), "dirty": False})
+    assert main(["--task", "smoke-FrozenLake", "--rounds", "1", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    assert read(next(tmp_path.rglob(name)))["settings"]["code"]["commit"] == "before"
