@@ -338,18 +338,94 @@ _TASKS = (
     ),
 )
 
+WALK: dict[str, dict[str, Any]] = {
+    "scale": {"obs_scale": 10.0},
+    "heads": {"hidden": ()},
+    "envs": {"num_envs": 16, "num_steps": 128},
+    "clip": {"max_grad_norm": 0.5},
+}
+"""what differs between MiniGrid-Empty-8x8 in the IIF setting and in the DTV setting, one difference at a time"""
+
+
+def walk_task(*steps: str) -> Task:
+    """MiniGrid-Empty-8x8 in the IIF setting with some settings of the DTV paper, and the DTV setting's budget."""
+    changes = {name: value for step in steps for name, value in WALK[step].items()}
+    return Task(
+        id=f"MiniGrid-walk{''.join(f'-{step}' for step in steps)}/v1",
+        about=f"MiniGrid-Empty-8x8-v0; IIF setting with the DTV setting's {', '.join(('budget', *steps))}",
+        args=iif_minigrid("MiniGrid-Empty-8x8-v0", rounds=79, **changes),
+        random=0.0944,
+        solved=0.96,
+        returns=(0.0, 1.0),
+        filter_defaults=drops(0.125),
+    )
+
+
+_WALK = tuple(
+    walk_task(*steps)
+    for steps in (
+        (),
+        ("scale",),
+        ("heads",),
+        ("envs",),
+        ("clip",),
+        ("scale", "heads"),
+        ("scale", "envs"),
+        ("heads", "envs"),
+        ("scale", "heads", "envs"),
+    )
+)
+
 CORRUPTED = "MiniGrid-Empty-8x8-dtv/v1"
 """the task whose records the suite `corrupt` makes harmful"""
 CORRUPTIONS = tuple(f"{kind}:{fraction}" for kind in ("advantage-flip", "reward-flip") for fraction in (0.2, 0.4))
 
 
-def _with_corruptions(tasks: tuple[Task, ...]) -> dict[str, Task]:
+CLAIMS: dict[str, tuple[Backend, int, int]] = {
+    "FrozenLake/v1": ("gymnasium", 1000, 1),
+    "Acrobot/v1": ("envpool", 100, 1),
+    "MiniGrid-Empty-8x8/v3": ("envpool", 100, 1),
+    "Highway/v1": ("envpool", 100, 1),
+    "LunarLander/v2": ("envpool", 100, 1),
+    "BipedalWalker/v1": ("envpool", 50, 10),
+    "MiniGrid-Empty-8x8-adam/v3": ("envpool", 100, 1),
+    "LunarLander-adam/v2": ("envpool", 100, 1),
+    "MiniGrid-Empty-8x8-dtv/v1": ("envpool", 100, 1),
+    "MiniGrid-DoorKey-8x8/v1": ("envpool", 100, 4),
+    **{task.id: ("envpool", 100, 2) for task in _WALK},
+}
+"""backend, episodes an evaluation and rounds between evaluations of the tasks behind the papers' claims. A level is
+reached in the first round whose evaluation says so, hence every round where that is affordable; and a hundred episodes,
+so that the best of all evaluations is no lucky one (FrozenLake and Highway: as many as the paper)."""
+
+
+def claim_task(task: Task, *, episodes: int = 0, restart: bool = False) -> Task:
+    """The task under the protocol of CLAIMS, with another number of episodes, or with restarts after every round."""
+    backend, usual, every = CLAIMS[task.id]
+    return task.varied(
+        env_backend=backend, eval_episodes=episodes or usual, eval_every=every, checkpoint_every=1 if restart else 0
+    )
+
+
+def _with_variants(tasks: tuple[Task, ...]) -> dict[str, Task]:
     by_id = {task.id: task for task in tasks}
     variants = [by_id[CORRUPTED].varied(env_backend="gymnasium", corrupt=corrupt) for corrupt in CORRUPTIONS]
+    variants += [claim_task(by_id[task_id]) for task_id in CLAIMS]
+    variants += [claim_task(by_id[task_id], restart=True) for task_id in RESTARTED]
+    variants += [claim_task(by_id[SHOWN], episodes=1000)]
     return by_id | {task.id: task for task in variants}
 
 
-TASKS: dict[str, Task] = _with_corruptions(_TASKS)
+RESTARTED = ("MiniGrid-Empty-8x8/v3", "LunarLander/v2")
+"""the tasks on which the claims runs also start all environments anew before every round"""
+SHOWN = "MiniGrid-Empty-8x8/v3"
+"""the task on which the claims runs show what the papers' full evaluation changes"""
+TASKS: dict[str, Task] = _with_variants(_TASKS + _WALK)
+
+
+def _claims(*task_ids: str, restart: bool = False, episodes: int = 0) -> tuple[str, ...]:
+    return tuple(claim_task(TASKS[task_id], restart=restart, episodes=episodes).id for task_id in task_ids)
+
 
 SUITES: dict[str, tuple[str, ...]] = {
     "smoke": ("smoke-FrozenLake/v1", "smoke-MiniGrid/v1"),
@@ -366,7 +442,17 @@ SUITES: dict[str, tuple[str, ...]] = {
     "dtv": ("MiniGrid-Empty-8x8-dtv/v1", "MiniGrid-DoorKey-8x8/v1"),
     "atari": ("Pong/v1",),
     "cleanrl": ("CartPole/v2", "Acrobot-cleanrl/v2"),
-    "corrupt": tuple(task_id for task_id in TASKS if task_id.startswith(CORRUPTED)),
+    "corrupt": (CORRUPTED, *(task_id for task_id in TASKS if task_id.startswith(f"{CORRUPTED}@corrupt"))),
+    "claims-settings": _claims("MiniGrid-Empty-8x8/v3", "MiniGrid-Empty-8x8-dtv/v1"),
+    "claims-iif": _claims("FrozenLake/v1", "Acrobot/v1", "MiniGrid-Empty-8x8/v3", "Highway/v1", "LunarLander/v2"),
+    "claims-walker": _claims("BipedalWalker/v1"),
+    "claims-adam": _claims("MiniGrid-Empty-8x8-adam/v3", "LunarLander-adam/v2"),
+    "claims-share": _claims("FrozenLake/v1", "MiniGrid-Empty-8x8/v3"),
+    "claims-dtv": _claims("MiniGrid-Empty-8x8-dtv/v1"),
+    "claims-doorkey": _claims("MiniGrid-DoorKey-8x8/v1"),
+    "claims-walk": _claims(*(task.id for task in _WALK)),
+    "claims-restart": _claims(*RESTARTED) + _claims(*RESTARTED, restart=True),
+    "claims-protocol": _claims(SHOWN, episodes=1000),
 }
 """a suite's tasks; the default suite is `quick`"""
 
@@ -375,7 +461,11 @@ def find_task(task_id: str) -> Task:
     """The task of that id; without a version, the newest one. Raises UsageError with near misses."""
     if task_id in TASKS:
         return TASKS[task_id]
-    versions = [task for task in _TASKS if task.id.rpartition("/")[0] == task_id]  # without the corrupted variants
+    versions = [
+        task
+        for task in TASKS.values()
+        if task.id.partition("@")[0].rpartition("/")[0] == task_id and "@" not in task.id
+    ]
     if versions:
         return max(versions, key=lambda task: int(task.id.rpartition("/v")[2]))
     raise UsageError(f"unknown task {task_id!r}; {suggest(task_id, list(TASKS))}")
