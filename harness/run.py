@@ -21,7 +21,7 @@ import tyro
 from rich.console import Console
 
 from algos.compiled import Compile, has_compiler, pays
-from algos.envs import Backend, make_vector_env
+from algos.envs import make_vector_env
 from filters.errors import UsageError, run_command
 from filters.registry import names, parse
 from harness import machine, ray_cluster, ray_launch
@@ -65,8 +65,8 @@ class Args:
     """tasks to run instead of a suite"""
     seeds: str = "5"
     """how many seeds (5 means 0 to 4), or a list of them (0,3,7; a single one as 3,)"""
-    env_backend: Backend = "gymnasium"
-    """what steps the environments; gymnasium is the reference, envpool (an extra) is faster"""
+    env_backend: Literal["task", "gymnasium", "envpool"] = "task"
+    """what steps the environments: the task's own (mostly gymnasium, the reference), or envpool, the faster"""
     eval_episodes: int = 0
     """episodes an evaluation; 0 means the task's own number"""
     eval_every: int = 0
@@ -248,7 +248,7 @@ def pick_tasks(args: Args) -> list[Task]:
     tasks = [find_task(name) for name in args.task] if args.task else find_suite(args.suite)
     return [
         task.varied(
-            env_backend=args.env_backend,
+            env_backend=None if args.env_backend == "task" else args.env_backend,
             eval_episodes=task.paper_episodes if args.paper_eval else args.eval_episodes,
             eval_every=1 if args.paper_eval else args.eval_every,
             apply=None if args.apply == "filter" else args.apply,

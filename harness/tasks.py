@@ -79,7 +79,7 @@ class Task:
     def varied(
         self,
         *,
-        env_backend: Backend,
+        env_backend: Backend | None = None,
         eval_episodes: int = 0,
         eval_every: int = 0,
         apply: Apply | None = None,
@@ -89,21 +89,22 @@ class Task:
         """This task in other circumstances; what differs becomes part of its id.
 
         Args:
-            env_backend: what steps the environments.
+            env_backend: what steps the environments; None for the task's own.
             eval_episodes: episodes an evaluation; 0 for the task's own.
             eval_every: rounds between evaluations; 0 for the task's own.
             apply: how selections are applied; None for each filter's own way.
-            checkpoint_every: rounds between checkpoints, where environments start anew; 0 for none.
+            checkpoint_every: rounds between checkpoints, where environments start anew; 0 for the task's own.
             corrupt: records made harmful on purpose, KIND:FRACTION; none for as the task says.
         """
-        args = self.args
+        args, env_backend = self.args, env_backend or self.args.env_backend
         episodes, every = eval_episodes or args.eval_episodes, eval_every or args.eval_every
         changes: list[str] = [] if env_backend == args.env_backend else [env_backend]
         if (episodes, every) != (args.eval_episodes, args.eval_every):
             changes.append(f"eval-{episodes}-every-{every}")
         if apply is not None:
             changes.append(apply)
-        if checkpoint_every:
+        checkpoint_every = checkpoint_every or args.checkpoint_every
+        if checkpoint_every != args.checkpoint_every:
             changes.append(f"checkpoint-{checkpoint_every}")
         corruption = Corruption.parse(corrupt)
         if corruption.fraction:

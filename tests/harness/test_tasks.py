@@ -4,6 +4,7 @@ import pytest
 
 from filters.errors import UsageError
 from filters.registry import make
+from harness.run import Args, pick_tasks
 from harness.tasks import SUITES, TASKS, find_suite, find_task
 
 
@@ -77,6 +78,8 @@ def test_a_variation_is_part_of_the_identity() -> None:
     assert fast.id == "LunarLander/v2@envpool@eval-1000-every-1"
     assert (fast.args.env_backend, fast.args.eval_episodes, fast.args.eval_every) == ("envpool", 1000, 1)
     assert fast != task
+    assert fast.varied() == fast
+    assert fast.varied().args == fast.args
     masked = task.varied(env_backend="gymnasium", apply="mask")
     assert (masked.id, masked.apply) == ("LunarLander/v2@mask", "mask")
     kept = task.varied(env_backend="gymnasium", checkpoint_every=20)
@@ -106,3 +109,11 @@ def test_returns_can_reach_both_references() -> None:
 def test_an_unknown_task_gets_near_misses(name: str) -> None:
     with pytest.raises(UsageError, match="did you mean 'LunarLander"):
         find_task(name)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_command_runs_a_suite_s_tasks_as_they_are(suite: str) -> None:
+    """No option left at its default varies a task: suites hold tasks on both backends, with and without restarts."""
+    tasks = pick_tasks(Args(suite=suite))
+    assert [task.id for task in tasks] == list(SUITES[suite])
+    assert [task.args for task in tasks] == [task.args for task in find_suite(suite)]
