@@ -20,13 +20,13 @@ import tyro
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from algos.checkpoint import is_due, restart, settings_hash
-from algos.compiled import BLANK_SIZE, Calls, Compile, choose_calls
-from algos.corrupt import Corrupted, Corruption
-from algos.envs import Envs, fragments, make_vector_env
-from algos.evaluate import make_evaluator
-from algos.recorder import ConsoleRecorder, Recorder, Round, check_parameters, mean_losses
-from algos.streams import Stream, generator, seed_sequences, sub_seeds
+from algos.envs.evaluate import make_evaluator
+from algos.envs.vector import Envs, fragments, make_vector_env
+from algos.training.checkpoint import is_due, restart, settings_hash
+from algos.training.compiled import BLANK_SIZE, Calls, Compile, choose_calls
+from algos.training.corrupt import Corrupted, Corruption
+from algos.training.recorder import ConsoleRecorder, Recorder, Round, check_parameters, mean_losses
+from algos.training.streams import Stream, generator, seed_sequences, sub_seeds
 from filters.api import Filter, Objective, Params, Rollout, Selection, minibatches, run_filter
 from filters.errors import TrainingError, UsageError, run_command
 from filters.registry import make
@@ -89,7 +89,7 @@ class Args:
     checkpoint_every: int = 0
     """rounds between checkpoints, where all environments start new episodes, so it decides the result; 0: none"""
     corrupt: str = "none"
-    """make records harmful on purpose, KIND:FRACTION (see algos/corrupt.py); evaluation is never touched"""
+    """make records harmful on purpose, KIND:FRACTION (see algos/training/corrupt.py); evaluation is never touched"""
     hidden: tuple[int, ...] = (64, 64)
     """widths of the tanh layers of the separate policy and value networks"""
 

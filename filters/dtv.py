@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from filters.api import Apply, Objective, Rollout, Scored, ScoreFilter, Unit, check_fractions
-from filters.influence import Alignment, align_units
+from filters.gradients.influence import Alignment, align_units
 from filters.registry import register
 
 

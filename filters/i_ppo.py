@@ -6,7 +6,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from filters.api import Objective, Rollout, ScoreFilter, Unit
-from filters.influence import dots, gradient, mean_by_unit
+from filters.gradients.influence import dots, gradient, mean_by_unit
 from filters.registry import register
 
 

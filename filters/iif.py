@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from filters.api import Objective, Params, Rollout, ScoreFilter, check_fractions
-from filters.influence import dots, gradient
-from filters.reference import load
+from filters.gradients.influence import dots, gradient
+from filters.gradients.reference import load
 from filters.registry import register
 
 

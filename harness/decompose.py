@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from filters.api import Rollout
 from filters.dtv import DTV, DTVLoo, terms
 from filters.errors import run_command
-from filters.influence import align_units
-from harness.decompose_figures import draw_rounds, draw_units
-from harness.figures import number
-from harness.findings import write_finding
-from harness.jsonfile import Json
-from harness.looking import Job, Look, plan_jobs
-from harness.rounds import Moment
+from filters.gradients.influence import align_units
+from harness.drawing.decomposition import draw_rounds, draw_units
+from harness.drawing.figures import number
+from harness.looking.findings import write_finding
+from harness.looking.frame import Job, Look, plan_jobs
+from harness.looking.rounds import Moment
 from harness.run import parse_seeds
-from harness.side_by_side import Report, run_side_by_side
+from harness.sweeps.side_by_side import Report, run_side_by_side
+from leaderboard.runs.jsonfile import Json
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,22 @@ from typing import Any, Literal
 
 import tyro
 
-from algos.envs import make_env
+from algos.envs.vector import make_env
 from filters.api import Filter
 from filters.errors import UsageError, run_command
 from filters.registry import make, parse
-from harness import diagnosis, looking, temporal
-from harness.diagnose_figures import draw_summary
-from harness.figures import number
-from harness.findings import write_finding
-from harness.jsonfile import Json
-from harness.pictures import render_options
-from harness.ranking import FIFTHS, mean_interval
+from harness.drawing.diagnosis import draw_summary
+from harness.drawing.figures import number
+from harness.drawing.pictures import render_options
+from harness.looking import diagnosis, temporal
+from harness.looking import frame as looking
+from harness.looking.findings import write_finding
+from harness.looking.ranking import FIFTHS, mean_interval
+from harness.looking.snapshots import require_copy
 from harness.run import parse_seeds
-from harness.side_by_side import Report, run_side_by_side
-from harness.snapshots import require_copy
-from harness.tasks import Task, find_task
+from harness.sweeps.side_by_side import Report, run_side_by_side
+from harness.tasks.catalogue import Task, find_task
+from leaderboard.runs.jsonfile import Json
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from algos.envs import Backend, make_vector_env
-from algos.extras import MODULES, extra_for, is_installed
+from algos.envs.extras import MODULES, extra_for, is_installed
+from algos.envs.vector import Backend, make_vector_env
 from filters.errors import UsageError, run_command
-from harness import machine, run
-from harness.provenance import PACKAGES, code_version, cpu_model, package_version
-from harness.tasks import SUITES, TASKS, Task
+from harness import run
+from harness.cells.provenance import PACKAGES, code_version, cpu_model, package_version
+from harness.sweeps import machine
+from harness.tasks.catalogue import SUITES, TASKS, Task
 
 DEFAULT_SUITE = run.Args.suite
 BACKENDS: tuple[Backend, ...] = ("gymnasium", "envpool")

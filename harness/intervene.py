@@ -14,18 +14,18 @@ import torch
 import tyro
 from torch import Tensor
 
-from algos.evaluate import Evaluator, make_evaluator
+from algos.envs.evaluate import Evaluator, make_evaluator
 from filters.errors import UsageError, run_command
 from filters.iif import IIF, fixed_target
-from harness.figures import number
-from harness.findings import write_finding
-from harness.intervene_figures import draw_boxes, draw_rounds
-from harness.jsonfile import Json
-from harness.looking import Job, Look, plan_jobs
-from harness.ranking import mean_interval
-from harness.rounds import Moment, Training
+from harness.drawing.figures import number
+from harness.drawing.intervention import draw_boxes, draw_rounds
+from harness.looking.findings import write_finding
+from harness.looking.frame import Job, Look, plan_jobs
+from harness.looking.ranking import mean_interval
+from harness.looking.rounds import Moment, Training
 from harness.run import parse_seeds
-from harness.side_by_side import Report, run_side_by_side
+from harness.sweeps.side_by_side import Report, run_side_by_side
+from leaderboard.runs.jsonfile import Json
 
 ARMS = ("ordinary", "filtered", "random")
 OUTCOMES = ("f_return", "test_return")

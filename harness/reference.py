@@ -11,11 +11,11 @@ from pathlib import Path
 import torch
 import tyro
 
-from algos.recorder import ConsoleRecorder
+from algos.training.recorder import ConsoleRecorder
 from filters.errors import UsageError, run_command
-from filters.reference import Reference
+from filters.gradients.reference import Reference
 from filters.registry import make
-from harness.tasks import find_task
+from harness.tasks.catalogue import find_task
 
 
 @dataclass(frozen=True)

@@ -20,20 +20,22 @@ import torch
 import tyro
 from rich.console import Console
 
-from algos.compiled import Compile, has_compiler, pays
-from algos.envs import make_vector_env
+from algos.envs.vector import make_vector_env
+from algos.training.compiled import Compile, has_compiler, pays
 from filters.errors import UsageError, run_command
 from filters.registry import names, parse
-from harness import machine, ray_cluster, ray_launch
-from harness.cell import Cell, changed_sources, forget_failure, is_complete, is_failed, make_filter
-from harness.devices import Device, device_of_past_runs, faster_device
-from harness.forecast import print_forecast
-from harness.launch import OnEvent, run_cells
-from harness.progress import SweepProgress
-from harness.store import status
-from harness.summary import print_summary
-from harness.tasks import SUITES, TASKS, Task, find_suite, find_task
+from harness.cells.cell import Cell, changed_sources, forget_failure, is_complete, is_failed, make_filter
+from harness.cluster import cluster as ray_cluster
+from harness.cluster import launch as ray_launch
+from harness.sweeps import machine
+from harness.sweeps.devices import Device, device_of_past_runs, faster_device
+from harness.sweeps.forecast import print_forecast
+from harness.sweeps.launch import OnEvent, run_cells
+from harness.sweeps.progress import SweepProgress
+from harness.sweeps.summary import print_summary
+from harness.tasks.catalogue import SUITES, TASKS, Task, find_suite, find_task
 from leaderboard.report import print_report
+from leaderboard.runs.store import status
 
 BASELINE = "none"
 LONGEST_NAME = 255

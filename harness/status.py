@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from filters.errors import UsageError, run_command
-from harness.jsonfile import LINE_BYTES, LINES_BYTES, Regular
-from harness.lock import is_locked
-from harness.store import find_cells, printable, read_digests, read_failure, status
+from harness.cells.lock import is_locked
+from leaderboard.runs.jsonfile import LINE_BYTES, LINES_BYTES, Regular
+from leaderboard.runs.store import find_cells, printable, read_digests, read_failure, status
 
 STATES = ("complete", "running", "failed", "incomplete", "damaged")
 

@@ -16,11 +16,12 @@ import tyro
 
 from filters.errors import UsageError, one_line, run_command
 from filters.registry import parse
-from harness.cell import Cell, changed_sources, describe, other_settings
-from harness.jsonfile import Json
-from harness.jsonfile import shown as in_short
-from harness.lock import is_locked
-from harness.store import (
+from harness.cells.cell import Cell, changed_sources, describe, other_settings
+from harness.cells.lock import is_locked
+from harness.tasks.catalogue import Task, find_task
+from leaderboard.runs.jsonfile import Json
+from leaderboard.runs.jsonfile import shown as in_short
+from leaderboard.runs.store import (
     cell_dir,
     find_cells,
     printable,
@@ -31,7 +32,6 @@ from harness.store import (
     read_run,
     status,
 )
-from harness.tasks import Task, find_task
 
 LEFTOVER = re.compile(r"\..*\.tmp")
 """names of files that a crash in the middle of writing leaves behind"""

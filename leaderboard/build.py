@@ -13,11 +13,11 @@ from pathlib import Path
 import tyro
 
 from filters.errors import UsageError, run_command
-from harness.interrupts import ignore_interruptions, interruptions_held_back
-from leaderboard.board import EntrySummary, Ranking, rankings, summarise
-from leaderboard.board_markdown import leaderboard_markdown
-from leaderboard.board_pages import GENERATOR, site_files
-from leaderboard.submission import read_entry
+from leaderboard.board.markdown import leaderboard_markdown
+from leaderboard.board.pages import GENERATOR, site_files
+from leaderboard.board.rows import EntrySummary, Ranking, rankings, summarise
+from leaderboard.entries.submission import read_entry
+from leaderboard.runs.interrupts import ignore_interruptions, interruptions_held_back
 
 SHARE = 4
 """entries that are worth another process"""

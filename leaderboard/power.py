@@ -24,8 +24,8 @@ from rich.console import Console
 
 from filters.errors import UsageError, run_command
 from leaderboard.report import WIDTH, draw
-from leaderboard.significance import ALPHA, DRAWS, POWER, paired_power, sign_flips, smallest_p
-from leaderboard.tables import Sheet, format_p
+from leaderboard.statistics.significance import ALPHA, DRAWS, POWER, paired_power, sign_flips, smallest_p
+from leaderboard.statistics.tables import Sheet, format_p
 
 SAMPLES = 3_000
 SIMULATED = 60

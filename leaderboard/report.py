@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from filters.errors import UsageError, run_command
-from harness.store import CellFailure, CellRun, find_cells, read_cell, read_failure, status
-from leaderboard.comparison import Comparison, compare
-from leaderboard.tables import Sheet, detection_sheets, legend, suite_sheets, task_sheets
+from leaderboard.runs.store import CellFailure, CellRun, find_cells, read_cell, read_failure, status
+from leaderboard.statistics.comparison import Comparison, compare
+from leaderboard.statistics.tables import Sheet, detection_sheets, legend, suite_sheets, task_sheets
 
 WIDTH = 100
 """columns that the tables are laid out for where the output is no terminal"""

@@ -26,14 +26,14 @@ import numpy as np
 import tyro
 
 from filters.errors import UsageError, run_command
-from harness.store import CellRun, read_cell, read_failure, status
-from leaderboard import metrics
-from leaderboard.located import defines_filter, source_without_import
-from leaderboard.submission import Entry, Json, entry_of, parse_bytes, write_document
+from leaderboard.entries.located import defines_filter, source_without_import
+from leaderboard.entries.submission import Entry, Json, entry_of, parse_bytes, write_document
+from leaderboard.runs.store import CellRun, read_cell, read_failure, status
+from leaderboard.statistics import metrics
 from leaderboard.validate import examine, read
 
 if TYPE_CHECKING:
-    from harness.cell import Cell
+    from harness.cells.cell import Cell
 
 WIDENED = 3.0
 """standard deviations of the entry's seeds by which their range is widened: of five normal seeds and a sixth, the sixth
@@ -126,9 +126,9 @@ def run_again(entry: Entry, drawn: Sequence[CellRun], out: Path) -> list[CellRun
         check_same(ours, theirs)
     from rich.console import Console
 
-    from harness.launch import run_cells
-    from harness.progress import SweepProgress
     from harness.run import check_writable
+    from harness.sweeps.launch import run_cells
+    from harness.sweeps.progress import SweepProgress
 
     check_writable(out)
     progress = SweepProgress(Console(), planned)
@@ -146,7 +146,7 @@ def check_source(entry: Entry, cell: CellRun) -> None:
     Nothing is imported before that is known.
     """
     from filters.registry import GROUP, built_in, parse
-    from harness.provenance import text_hash
+    from harness.cells.provenance import text_hash
 
     stated = entry.filters[cell.spec]
     name = parse(cell.spec).name
@@ -168,9 +168,9 @@ def check_source(entry: Entry, cell: CellRun) -> None:
 
 def plan(cell: CellRun, out: Path) -> "Cell":
     """The cell to run."""
-    from harness.cell import Cell
+    from harness.cells.cell import Cell
     from harness.run import pick_device
-    from harness.tasks import find_task
+    from harness.tasks.catalogue import find_task
 
     device = pick_device(cell.config["device"], find_task(cell.task), out)
     task = find_task(cell.task)
@@ -180,7 +180,7 @@ def plan(cell: CellRun, out: Path) -> "Cell":
 
 def check_same(cell: "Cell", theirs: CellRun) -> None:
     """Raise UsageError unless the cell would run with the settings of the entry's run, its files included."""
-    from harness.cell import describe
+    from harness.cells.cell import describe
 
     ours = describe(cell)
     # a filter's own source is compared before it is imported; what it imports itself is not part of a submission

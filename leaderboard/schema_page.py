@@ -3,8 +3,8 @@
 import sys
 
 from filters.errors import run_command
-from leaderboard.schema import Kind, Map, Maybe, Record
-from leaderboard.submission import MAX_BYTES, SCHEMA, SCHEMAS
+from leaderboard.entries.schema import Kind, Map, Maybe, Record
+from leaderboard.entries.submission import MAX_BYTES, SCHEMA, SCHEMAS
 
 HEAD = f"""# The schema of submissions
 

@@ -16,9 +16,9 @@ import numpy as np
 import tyro
 
 from filters.errors import UsageError, run_command
-from harness.store import CellRun, find_cells, read_cell, status
-from leaderboard.clauses import BASELINE, SEEDS, command_of
-from leaderboard.submission import KEY, SCHEMA, Json, digest_of, to_text, write_document
+from leaderboard.entries.clauses import BASELINE, SEEDS, command_of
+from leaderboard.entries.submission import KEY, SCHEMA, Json, digest_of, to_text, write_document
+from leaderboard.runs.store import CellRun, find_cells, read_cell, status
 from leaderboard.validate import examine
 
 NAMED = 5
@@ -93,7 +93,7 @@ def collect(runs: Path, *, suite: str, filters: Sequence[str] = ()) -> list[Cell
         UsageError: if the folder holds none, one is missing or damaged, or one is there twice.
     """
     from filters.registry import parse
-    from harness.tasks import find_suite
+    from harness.tasks.catalogue import find_suite
 
     tasks = [task.id for task in find_suite(suite)]
     if not runs.is_dir():
@@ -209,7 +209,7 @@ def _filter(cells: Sequence[CellRun]) -> Json:
             "apply": _one(own, "apply"),
         }
     from filters.registry import built_in
-    from harness.provenance import text_hash
+    from harness.cells.provenance import text_hash
 
     ours = {f"{cls.__module__}:{cls.__qualname__}" for cls in built_in().values()}
     source = None if class_path in ours else text
@@ -219,7 +219,7 @@ def _filter(cells: Sequence[CellRun]) -> Json:
 def _source(cells: Sequence[CellRun]) -> str:
     """The text of the file that the filter's class comes from: the very one that ran."""
     from filters.registry import find, parse
-    from harness.provenance import source_of, text_hash
+    from harness.cells.provenance import source_of, text_hash
 
     cls = find(parse(cells[0].spec).name)
     text = source_of(cls)

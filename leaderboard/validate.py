@@ -11,11 +11,11 @@ from pathlib import Path
 import tyro
 
 from filters.errors import UsageError, run_command
-from leaderboard import clauses, clauses_filters, clauses_runs
-from leaderboard.clauses import BASELINE, Claim, Clause
-from leaderboard.fingerprints import Accepted, accepted
-from leaderboard.schema import Problem
-from leaderboard.submission import MAX_BYTES, SUBMISSIONS, NotReadable, parse_bytes, shape_problems
+from leaderboard.entries import clauses, clauses_filters, clauses_runs
+from leaderboard.entries.clauses import BASELINE, Claim, Clause
+from leaderboard.entries.fingerprints import Accepted, accepted
+from leaderboard.entries.schema import Problem
+from leaderboard.entries.submission import MAX_BYTES, SUBMISSIONS, NotReadable, parse_bytes, shape_problems
 
 SHOWN = 10
 """failures of one clause that are printed"""

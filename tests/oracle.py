@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from algos import corrupt
+from algos.training import corrupt
 from filters.api import Filter, Objective, Rollout, Selection, keep_all
 
 _made: list["Watched"] = []

@@ -5,7 +5,7 @@ import signal
 import time
 
 from filters.errors import UsageError
-from harness.cell import Cell, Outcome, Progress
+from harness.cells.cell import Cell, Outcome, Progress
 
 
 def ends(cell: Cell, progress: Progress) -> Outcome:

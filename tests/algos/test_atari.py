@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algos import envpool_envs
-from algos.envpool_envs import EnvPoolVectorEnv, Pool
-from algos.envs import Backend, make_env, make_vector_env
+from algos.envs import envpool as envpool_envs
+from algos.envs.envpool import EnvPoolVectorEnv, Pool
+from algos.envs.vector import Backend, make_env, make_vector_env
 
 both = pytest.mark.parametrize("backend", ["gymnasium", "envpool"])
 

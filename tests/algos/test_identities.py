@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from algos import ppo, ppo_atari, ppo_continuous, ppo_minigrid
-from algos.recorder import SilentRecorder
-from algos.streams import STREAMS, seed_sequences, sub_seeds
+from algos.training.recorder import SilentRecorder
+from algos.training.streams import STREAMS, seed_sequences, sub_seeds
 from filters.errors import TrainingError
 from filters.registry import make
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from algos import ppo, ppo_atari, ppo_continuous, ppo_minigrid
-from algos.envs import VectorEnv, fragments
-from algos.recorder import SilentRecorder
+from algos.envs.vector import VectorEnv, fragments
+from algos.training.recorder import SilentRecorder
 from filters.api import Rollout, keep_all
 from filters.iif import IIF
 from filters.registry import make

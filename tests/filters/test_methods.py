@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from algos import ppo, ppo_minigrid
-from algos.recorder import SilentRecorder
+from algos.training.recorder import SilentRecorder
 from filters.api import Objective, Params, Rollout, ScoreFilter, run_filter
 from filters.check import make_case
 from filters.dtv import DTV, DTVLambda, DTVLoo

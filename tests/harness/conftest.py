@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cell import Cell, Outcome, take_cell
+from harness.cells.cell import Cell, Outcome, take_cell
 from harness.run import with_compile
-from harness.tasks import find_task
+from harness.tasks.catalogue import find_task
 
 
 def real_cell(out: Path) -> Cell:

@@ -1,4 +1,4 @@
-"""Fake run directories, written file by file as the documentation of `harness.store` describes them."""
+"""Fake run directories, written file by file as the documentation of `leaderboard.runs.store` describes them."""
 
 import fcntl
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.store import cell_dir, write_json
+from leaderboard.runs.store import cell_dir, write_json
 
 WriteCell = Callable[..., Path]
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard import submission
-from leaderboard.submission import Entry, digest_of, entry_of, write_document
+from leaderboard.entries import submission
+from leaderboard.entries.submission import Entry, digest_of, entry_of, write_document
 
 TASKS = {"FrozenLake-quick/v1": 20, "MiniGrid-Empty-8x8-quick/v1": 25}
 """checkpoints of each task of the suite `quick`"""

@@ -7,7 +7,7 @@ import pytest
 
 from filters.errors import UsageError, run_command
 from leaderboard.power import joint_power, main, needed_seeds
-from leaderboard.significance import paired_power
+from leaderboard.statistics.significance import paired_power
 
 
 def run_main(monkeypatch, *argv: str) -> int:

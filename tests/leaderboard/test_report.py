@@ -10,10 +10,10 @@ from rich.console import Console
 from scipy import stats
 
 from filters.errors import UsageError
-from leaderboard.comparison import Comparison, TaskComparison, compare
 from leaderboard.report import load, print_report, render, to_markdown
-from leaderboard.significance import detectable_effect, effect_size
-from leaderboard.tables import suite_sheets, task_sheets
+from leaderboard.statistics.comparison import Comparison, TaskComparison, compare
+from leaderboard.statistics.significance import detectable_effect, effect_size
+from leaderboard.statistics.tables import suite_sheets, task_sheets
 
 BASELINE = [0.0, 0.2, 0.4, 0.4]  # peak at step 300
 FASTER = [0.2, 0.4, 0.4, 0.4]  # peak at step 200

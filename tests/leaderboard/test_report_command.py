@@ -40,7 +40,7 @@ def test_exit_codes(write_cell, tmp_path, monkeypatch, capsys):
 def test_the_leaderboard_is_light():
     """Reading results must be possible where nothing can train."""
     code = (
-        "import sys, leaderboard.aggregates, leaderboard.power, leaderboard.report\n"
+        "import sys, leaderboard.statistics.aggregates, leaderboard.power, leaderboard.report\n"
         "heavy = {'torch', 'gymnasium'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )

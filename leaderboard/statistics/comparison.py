@@ -1,0 +1,283 @@
+"""How does each filter compare with the baseline: on each task, and over all tasks together?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaderboard.runs.store import CellFailure, CellRun
+from leaderboard.statistics import metrics
+from leaderboard.statistics.aggregates import iqm_interval, probability_of_improvement
+from leaderboard.statistics.pairing import Cell, cells_of, mismatch, missing_seeds, refuse_twins
+from leaderboard.statistics.significance import (
+    ALPHA,
+    Interval,
+    SignFlip,
+    detectable_effect,
+    effect_size,
+    holm,
+    paired_interval,
+    paired_t,
+    sign_flip,
+    wilcoxon,
+)
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Versus:
+    """A filter against the baseline on one task, seed by seed."""
+
+    se_peak: metrics.Reduction
+    se_ave: metrics.Reduction
+    rt_peak: metrics.Reduction
+    differences: Array
+    """[S] normalised AUC of the filter minus the baseline's: the primary endpoint"""
+    interval: Interval
+    test: SignFlip
+    paired_t: float
+    """p of the paired t test, descriptive; NaN for one seed or without any spread"""
+    wilcoxon: float
+    """p of Wilcoxon's signed-rank test, descriptive; the smallest possible one is that of `test`"""
+    effect: float
+    """d_z; NaN for one seed or without any spread"""
+    detectable: float
+    """smallest d_z found with 80 % power; NaN for one seed"""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One filter on one task; all arrays are [S], in the order of the seeds."""
+
+    spec: str
+    seeds: tuple[int, ...]
+    final: Array
+    """return at the last checkpoint, in the task's own unit"""
+    score: Array
+    """the same, normalised: 0 is a random policy, 1 a solved task"""
+    auc: Array
+    """area under the normalised curve"""
+    kept: Array
+    """share of the records that the updates could use, mean over rounds"""
+    filter_share: Array
+    """the filter's share of the training seconds"""
+    versus: Versus | None
+    """None for the baseline, and where nothing can be compared"""
+    corruption: tuple[Mapping[str, Array], ...] = ()
+    """S times [R]: how well corrupted records were found, round by round; empty mappings where there were none"""
+
+
+@dataclass(frozen=True, eq=False)
+class TaskComparison:
+    """All filters on one task; the baseline first."""
+
+    task: str
+    rows: tuple[Row, ...]
+    failures: tuple[CellFailure, ...]
+    problems: tuple[str, ...]
+    """why a comparison is missing, a sentence each"""
+
+
+@dataclass(frozen=True, eq=False)
+class JointTest:
+    """One filter over all (task, seed) pairs."""
+
+    spec: str
+    tasks: int
+    """tasks the filter was run on"""
+    differences: Array
+    """[m] normalised AUC differences of all pairs; empty if a comparison on one of its tasks is missing"""
+    test: SignFlip | None
+    """None if it was not computed"""
+    p_holm: float
+    """adjusted over the filters; one without a test counts as p = 1, so a broken run helps no other"""
+    effect: float
+    """d_z over all pairs; NaN without a test, for one pair or without any spread"""
+    detectable: float
+    """smallest d_z found with 80 % power if Holm asks the most (p <= 5 % / filters); NaN where no p is that small"""
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """One filter over all tasks, by its normalised scores at the last checkpoint."""
+
+    spec: str
+    scores: Array
+    """[S, M], tasks in the order of the comparison; empty if a task or a seed is missing"""
+    iqm: Interval | None
+    """interquartile mean; None if scores are missing"""
+    improvement: Interval | None
+    """probability that a run ends above one of the baseline; None for the baseline or if a comparison is missing"""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Everything a report says."""
+
+    baseline: str | None
+    tasks: tuple[TaskComparison, ...]
+    joint: tuple[JointTest, ...]
+    aggregates: tuple[Aggregate, ...]
+    """every filter, the baseline first; empty for a single task"""
+
+    @property
+    def whole(self) -> bool:
+        """Whether no cell failed and no comparison is missing."""
+        return not any(task.failures or task.problems for task in self.tasks)
+
+
+def compare(cells: Sequence[CellRun], failures: Sequence[CellFailure], *, baseline: str | None = "none") -> Comparison:
+    """Compare every filter with the baseline on every task, seeds joined by id.
+
+    A comparison is computed only if both sides have exactly the same seeds, checkpoints and settings;
+    otherwise a problem says what differs.
+
+    Args:
+        cells: complete cells.
+        failures: cells without results; their seeds count as missing.
+        baseline: the filter that the others are measured against; None compares nothing.
+
+    Raises:
+        UsageError: if two cells have the same task, filter and seed.
+    """
+    refuse_twins(cells)
+    both: list[Cell] = [*cells, *failures]
+    names = sorted({cell.task for cell in both})
+    tasks = tuple(
+        _compare_task(
+            name,
+            [cell for cell in cells if cell.task == name],
+            [failure for failure in failures if failure.task == name],
+            baseline=baseline,
+        )
+        for name in names
+    )
+    return Comparison(baseline, tasks, _joint(tasks, baseline), _aggregates(tasks, baseline))
+
+
+def _compare_task(
+    task: str, cells: list[CellRun], failures: list[CellFailure], *, baseline: str | None
+) -> TaskComparison:
+    both: list[Cell] = [*cells, *failures]
+    specs = sorted({cell.spec for cell in both}, key=lambda spec: (spec != baseline, spec))
+    problems = []
+    if baseline is not None and baseline not in specs:
+        problems.append(f"nothing is compared, because the baseline {baseline} was not run; run it too")
+    rows = []
+    for spec in specs:
+        versus = None
+        if baseline in specs and spec != baseline:
+            problem = missing_seeds(cells, failures, spec, baseline) or mismatch(cells, spec, baseline)
+            if problem:
+                problems.append(f"{spec} is not compared with {baseline}, because {problem}")
+            else:
+                versus = _versus(cells_of(cells, spec), cells_of(cells, baseline))
+        rows.append(_row(spec, cells_of(cells, spec), versus))
+    ordered = sorted(failures, key=lambda failure: (specs.index(failure.spec), failure.seed))
+    return TaskComparison(task, tuple(rows), tuple(ordered), tuple(problems))
+
+
+def _row(spec: str, cells: list[CellRun], versus: Versus | None) -> Row:
+    shares = [cell.phase_seconds.get("filter", 0.0) / max(cell.training_seconds, 1e-12) for cell in cells]
+    return Row(
+        spec=spec,
+        seeds=tuple(cell.seed for cell in cells),
+        final=np.array([cell.curve[-1] for cell in cells]),
+        score=np.array([_scores(cell)[-1] for cell in cells]),
+        auc=np.array([_auc(cell) for cell in cells]),
+        kept=np.array([cell.kept.mean() for cell in cells]),
+        filter_share=np.array(shares),
+        versus=versus,
+        corruption=tuple(cell.corruption for cell in cells),
+    )
+
+
+def _scores(cell: CellRun) -> Array:
+    return metrics.normalise(cell.curve, random=cell.references["random"], solved=cell.references["solved"])
+
+
+def _auc(cell: CellRun) -> float:
+    return float(metrics.auc(_scores(cell)[None], cell.steps.astype(np.float64))[0])
+
+
+def _versus(ours: list[CellRun], theirs: list[CellRun]) -> Versus:
+    """Both sides sorted by seed, with the same seeds and checkpoints."""
+    f, b = (np.stack([cell.curve for cell in side]) for side in (ours, theirs))
+    f_seconds, b_seconds = (np.stack([cell.seconds for cell in side]) for side in (ours, theirs))
+    steps = theirs[0].steps.astype(np.float64)
+    pairs = zip(ours, theirs, strict=True)
+    differences = np.array([_auc(our) - _auc(their) for our, their in pairs])
+    return Versus(
+        se_peak=metrics.se_peak(f, b, steps=steps),
+        se_ave=metrics.se_ave(f, b, steps=steps),
+        rt_peak=metrics.rt_peak(f, b, filter_seconds=f_seconds, baseline_seconds=b_seconds),
+        differences=differences,
+        interval=paired_interval(differences),
+        test=sign_flip(differences),
+        paired_t=paired_t(differences),
+        wilcoxon=wilcoxon(differences),
+        effect=effect_size(differences),
+        detectable=detectable_effect(len(differences)),
+    )
+
+
+def _joint(tasks: tuple[TaskComparison, ...], baseline: str | None) -> tuple[JointTest, ...]:
+    if baseline is None:
+        return ()
+    rows = [row for task in tasks for row in task.rows if row.spec != baseline]
+    specs = sorted({row.spec for row in rows})
+    pooled = [_pool([row for row in rows if row.spec == spec]) for spec in specs]
+    tests = [sign_flip(differences) if differences.size else None for differences in pooled]
+    adjusted = holm(np.array([test.p if test else 1.0 for test in tests]))
+    return tuple(
+        JointTest(
+            spec,
+            sum(row.spec == spec for row in rows),
+            differences,
+            test,
+            float(p),
+            effect_size(differences) if test else float("nan"),
+            _detectable(test, len(differences), len(specs)),
+        )
+        for spec, differences, test, p in zip(specs, pooled, tests, adjusted, strict=True)
+    )
+
+
+def _detectable(test: SignFlip | None, pairs: int, filters: int) -> float:
+    if test is None or filters * test.smallest_p > ALPHA:
+        return float("nan")
+    return detectable_effect(pairs, level=ALPHA / filters)
+
+
+def _pool(rows: list[Row]) -> Array:
+    parts = [row.versus.differences for row in rows if row.versus is not None]
+    return np.concatenate(parts) if len(parts) == len(rows) else np.empty(0)
+
+
+def _aggregates(tasks: tuple[TaskComparison, ...], baseline: str | None) -> tuple[Aggregate, ...]:
+    if len(tasks) < 2:
+        return ()
+    specs = sorted({row.spec for task in tasks for row in task.rows}, key=lambda spec: (spec != baseline, spec))
+    rows = {spec: [row for task in tasks for row in task.rows if row.spec == spec] for spec in specs}
+    tables = {spec: _by_task(rows[spec], len(tasks)) for spec in specs}
+    return tuple(
+        Aggregate(
+            spec,
+            tables[spec],
+            iqm_interval(tables[spec]) if tables[spec].size else None,
+            # a row with a comparison has the baseline's seeds
+            probability_of_improvement(tables[spec], tables[str(baseline)])
+            if tables[spec].size and all(row.versus for row in rows[spec])
+            else None,
+        )
+        for spec in specs
+    )
+
+
+def _by_task(rows: list[Row], tasks: int) -> Array:
+    """Final scores [S, M]; empty if a task is missing or the seeds are not the same on all of them."""
+    if len(rows) < tasks or not rows[0].seeds or len({row.seeds for row in rows}) > 1:
+        return np.empty((0, tasks))
+    return np.stack([row.score for row in rows], axis=1)
