@@ -1,4 +1,4 @@
-"""Which filters are there, and what does each do? The table in the README, made from their docstrings.
+"""Which filters are there, and what does each do? The table in docs/filters.md, made from their docstrings.
 
 python -m filters.catalog
 """
