@@ -1,11 +1,14 @@
 """Which filter does a spec such as `iif:fraction=0.25,warmup=5` or `my_pkg.my_mod:MyFilter` mean?"""
 
 import difflib
+import hashlib
 import importlib
 import importlib.metadata
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -133,6 +136,20 @@ def find(name: str) -> type[Filter]:
     for point in entry_points().select(name=name):
         return _filter_class(_load(point), name)
     raise UsageError(f"unknown filter {name!r}; {suggest(name, known)}")
+
+
+def source_of(cls: type) -> str | None:
+    """The text of the file that defines a class, line ends as \\n; None where there is no such file."""
+    try:
+        file = inspect.getsourcefile(cls)
+        return Path(file).read_text(encoding="utf-8") if file else None
+    except (OSError, TypeError, UnicodeDecodeError):
+        return None
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of a text in UTF-8."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def suggest(word: str, known: list[str]) -> str:

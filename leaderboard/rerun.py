@@ -13,14 +13,16 @@ for letter, the one that the submission states.
 
 import datetime
 import importlib.metadata
+import os
 import random
 import secrets
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import tyro
@@ -28,12 +30,9 @@ import tyro
 from filters.errors import UsageError, run_command
 from leaderboard.entries.located import defines_filter, source_without_import
 from leaderboard.entries.submission import Entry, Json, entry_of, parse_bytes, write_document
-from leaderboard.runs.store import CellRun, read_cell, read_failure, status
+from leaderboard.runs.store import CellRun, cell_dir, read_cell, read_failure, status
 from leaderboard.statistics import metrics
 from leaderboard.validate import examine, read
-
-if TYPE_CHECKING:
-    from harness.cells.cell import Cell
 
 WIDENED = 3.0
 """standard deviations of the entry's seeds by which their range is widened: of five normal seeds and a sixth, the sixth
@@ -114,30 +113,38 @@ def name_of(cell: CellRun) -> str:
 
 
 def run_again(entry: Entry, drawn: Sequence[CellRun], out: Path) -> list[CellRun]:
-    """Run these runs anew in a worker process and read what comes out.
+    """Run these runs anew, each by a command of its own, and read what comes out.
 
     Raises:
         UsageError: if one can't be run here, or fails.
     """
     for cell in drawn:
         check_source(entry, cell)
-    planned = [plan(cell, out) for cell in drawn]
-    for ours, theirs in zip(planned, drawn, strict=True):
-        check_same(ours, theirs)
-    from rich.console import Console
+    return [run_one(cell, out) for cell in drawn]
 
-    from harness.run import check_writable
-    from harness.sweeps.launch import run_cells
-    from harness.sweeps.progress import SweepProgress
 
-    check_writable(out)
-    progress = SweepProgress(Console(), planned)
-    with progress:
-        run_cells(planned, jobs=1, on_event=progress.on_event)
-    for done in planned:
-        if status(done.path) != "complete":
-            raise UsageError(f"{done} can't be compared, because here it failed: {read_failure(done.path).error}")
-    return [read_cell(done.path) for done in planned]
+def run_one(theirs: CellRun, out: Path) -> CellRun:
+    """The same run, made here; raises UsageError if it can't be."""
+    path = cell_dir(out, theirs.task, theirs.spec, theirs.seed)
+    # It shows its progress itself, and finds filters where this process would.
+    subprocess.run(
+        [sys.executable, "-m", "harness.run", *words(theirs), "--out", str(out)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+    )
+    if status(path) == "incomplete":
+        raise UsageError(f"{name_of(theirs)} can't be run again here; harness.run says above what is missing")
+    if status(path) == "failed":
+        raise UsageError(f"{name_of(theirs)} can't be compared, because here it failed: {read_failure(path).error}")
+    check_same(read_cell(path), theirs)
+    return read_cell(path)
+
+
+def words(cell: CellRun) -> list[str]:
+    """What to say to `harness.run` to make a run."""
+    config = cell.config
+    what = ["--task", cell.task, "--filter", cell.spec, "--no-baseline", "--seeds", f"{cell.seed},"]
+    return [*what, "--device", config["device"], "--compile", config["args"]["compile"], "--jobs", "1", "--no-report"]
 
 
 def check_source(entry: Entry, cell: CellRun) -> None:
@@ -145,8 +152,7 @@ def check_source(entry: Entry, cell: CellRun) -> None:
 
     Nothing is imported before that is known.
     """
-    from filters.registry import GROUP, built_in, parse
-    from harness.cells.provenance import text_hash
+    from filters.registry import GROUP, built_in, parse, text_hash
 
     stated = entry.filters[cell.spec]
     name = parse(cell.spec).name
@@ -166,29 +172,15 @@ def check_source(entry: Entry, cell: CellRun) -> None:
         raise UsageError(f"{what}, but here no installed package gives it that name; install the one that does")
 
 
-def plan(cell: CellRun, out: Path) -> "Cell":
-    """The cell to run."""
-    from harness.cells.cell import Cell
-    from harness.run import pick_device
-    from harness.tasks.catalogue import find_task
-
-    device = pick_device(cell.config["device"], find_task(cell.task), out)
-    task = find_task(cell.task)
-    task = replace(task, args=replace(task.args, compile=cell.config["args"]["compile"]))
-    return Cell(task=task, spec=cell.spec, seed=cell.seed, out=out, device=device)
-
-
-def check_same(cell: "Cell", theirs: CellRun) -> None:
-    """Raise UsageError unless the cell would run with the settings of the entry's run, its files included."""
-    from harness.cells.cell import describe
-
-    ours = describe(cell)
+def check_same(ours: CellRun, theirs: CellRun) -> None:
+    """Raise UsageError unless the run here had the settings of the entry's run, its files included."""
     # a filter's own source is compared before it is imported; what it imports itself is not part of a submission
-    different = sorted(key for key in ours if key != "filter_sources" and ours[key] != theirs.config.get(key))
+    keys = ours.config.keys() - {"filter_sources"}
+    different = sorted(key for key in keys if ours.config[key] != theirs.config.get(key))
     if different:
         raise UsageError(
-            f"{cell} can't be run again, because here its {' and '.join(different)} would differ from what is stated; "
-            "use the version of FilterGym and the files that it was made with"
+            f"{name_of(theirs)} can't be run again, because here its {' and '.join(different)} would differ from what "
+            "is stated; use the version of FilterGym and the files that it was made with"
         )
 
 
@@ -206,12 +198,16 @@ def verdict(ours: CellRun, theirs: CellRun, entry: Entry) -> Verdict:
 
 
 def _same(ours: CellRun, theirs: CellRun) -> bool:
-    pairs = [*zip(ours.returns, theirs.returns, strict=True), *zip(ours.lengths, theirs.lengths, strict=True)]
+    count = len(theirs.returns)  # 1 where the entry sums up all checkpoints but the last
+    returns = zip(ours.returns[-count:], theirs.returns, strict=True)
+    lengths = zip(ours.lengths[-count:], theirs.lengths, strict=True)
     rounds = np.array_equal(ours.optimizer_steps, theirs.optimizer_steps)
     return (
         rounds
+        and np.allclose(ours.curve, theirs.curve, rtol=1e-8, atol=1e-8)
         and np.allclose(ours.kept, theirs.kept, rtol=0, atol=1e-6)
-        and all(np.array_equal(one, other) for one, other in pairs)
+        and all(np.array_equal(one, other) for one, other in returns)
+        and all(np.array_equal(one, other) for one, other in lengths)
     )
 
 

@@ -10,13 +10,15 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tyro
+from numpy.typing import NDArray
 
 from filters.errors import UsageError, run_command
-from leaderboard.entries.clauses import BASELINE, SEEDS, command_of
+from leaderboard.entries import catalogue
+from leaderboard.entries.clauses import BASELINE, command_of
 from leaderboard.entries.submission import KEY, SCHEMA, Json, digest_of, to_text, write_document
 from leaderboard.runs.store import CellRun, find_cells, read_cell, status
 from leaderboard.validate import examine
@@ -29,11 +31,16 @@ OF_A_RUN = ("seed", "device")
 """arguments of the agent that are kept elsewhere"""
 
 
+Detail = Literal["auto", "episodes", "summary"]
+MANY = 100_000
+"""evaluation episodes, some 2 MiB, above which an entry sums them up"""
+
+
 @dataclass(frozen=True)
 class Args:
     """Write the runs of a suite into one file that others can validate, run again and compare.
 
-    Takes the complete runs of the suite's tasks with seeds 0 to 4, and refuses if one is missing.
+    Takes the complete runs of the suite's tasks with the suite's seeds (mostly 0 to 4), and refuses if one is missing.
     """
 
     runs: tyro.conf.Positional[Path]
@@ -48,6 +55,9 @@ class Args:
     """the suite that was run"""
     filter: tuple[str, ...] = ()
     """filter specs to submit next to the baseline; all that are there by default"""
+    detail: Detail = "auto"
+    """every evaluation episode, or the mean and spread of each checkpoint and the episodes of the last one; auto lists
+    all while the runs have no more than 100,000 episodes together"""
     out: Path | None = None
     """the file to write; its name without .json identifies the entry; NAME.json by default"""
 
@@ -58,7 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     out = args.out or Path(f"{slug(args.name)}-{args.suite}.json")
     check_name(out)
     cells = collect(args.runs, suite=args.suite, filters=args.filter)
-    document = build(cells, suite=args.suite, name=args.name, authors=args.authors, url=args.url)
+    document = build(cells, suite=args.suite, name=args.name, authors=args.authors, url=args.url, detail=args.detail)
     check(document, out)
     write_document(out, document)
     size = out.stat().st_size / 1024
@@ -92,20 +102,22 @@ def collect(runs: Path, *, suite: str, filters: Sequence[str] = ()) -> list[Cell
     Raises:
         UsageError: if the folder holds none, one is missing or damaged, or one is there twice.
     """
-    from filters.registry import parse
-    from harness.tasks.catalogue import find_suite
+    from filters.registry import parse, suggest
 
-    tasks = [task.id for task in find_suite(suite)]
+    suites = catalogue.suites()
+    if suite not in suites:
+        raise UsageError(f"unknown suite {suite!r}; {suggest(suite, list(suites))}")
+    tasks, seeds = suites[suite].tasks, range(suites[suite].seeds)
     if not runs.is_dir():
         raise UsageError(f"{runs} is no folder; give the one that the runs were written to")
     complete = (read_cell(path) for path in find_cells(runs) if status(path) == "complete")
-    cells = [cell for cell in complete if cell.task in tasks and cell.seed in SEEDS]
+    cells = [cell for cell in complete if cell.task in tasks and cell.seed in seeds]
     asked = {str(parse(spec)) for spec in filters} or {cell.spec for cell in cells}
     if not asked - {BASELINE}:
         command = f"python -m harness.run --suite {suite} --filter iif --out {runs}"
         raise UsageError(f"{runs} holds no complete run of a filter on {suite}; `{command}` makes some")
     specs = [BASELINE, *sorted(asked - {BASELINE})]
-    return _choose(cells, [(task, spec, seed) for task in tasks for spec in specs for seed in SEEDS], runs)
+    return _choose(cells, [(task, spec, seed) for task in tasks for spec in specs for seed in seeds], runs)
 
 
 def _choose(cells: Iterable[CellRun], wanted: list[tuple[str, str, int]], runs: Path) -> list[CellRun]:
@@ -124,7 +136,9 @@ def _choose(cells: Iterable[CellRun], wanted: list[tuple[str, str, int]], runs: 
     return [found[key] for key in wanted]
 
 
-def build(cells: Sequence[CellRun], *, suite: str, name: str, authors: Sequence[str], url: str | None) -> Json:
+def build(
+    cells: Sequence[CellRun], *, suite: str, name: str, authors: Sequence[str], url: str | None, detail: Detail = "auto"
+) -> Json:
     """The submission of these runs; nothing is checked but that the runs are alike.
 
     Raises:
@@ -132,6 +146,8 @@ def build(cells: Sequence[CellRun], *, suite: str, name: str, authors: Sequence[
     """
     by_task = {task: [cell for cell in cells if cell.task == task] for task in dict.fromkeys(c.task for c in cells)}
     by_spec = {spec: [cell for cell in cells if cell.spec == spec] for spec in dict.fromkeys(c.spec for c in cells)}
+    episodes = sum(len(each) for cell in cells for each in cell.returns)
+    summed_up = detail == "summary" or (detail == "auto" and episodes > MANY)
     document = {
         "schema": SCHEMA,
         "name": name,
@@ -139,7 +155,12 @@ def build(cells: Sequence[CellRun], *, suite: str, name: str, authors: Sequence[
         "url": url,
         "suite": suite,
         "created": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "command": command_of(suite, device=cells[0].config["device"], specs=list(by_spec)),
+        "command": command_of(
+            suite,
+            seeds=len({cell.seed for cell in cells}),
+            device=cells[0].config["device"],
+            specs=list(by_spec),
+        ),
         "device": _one(cells, "device"),
         "status": "self-reported",
         "rerun": None,
@@ -147,7 +168,7 @@ def build(cells: Sequence[CellRun], *, suite: str, name: str, authors: Sequence[
         "provenance": _provenance(cells),
         "tasks": {task: _task(of_task) for task, of_task in by_task.items()},
         "filters": {spec: _filter(of_spec) for spec, of_spec in by_spec.items()},
-        "cells": [_cell(cell) for cell in cells],
+        "cells": [_cell(cell, summed_up=summed_up) for cell in cells],
     }
     return document | {"digest": digest_of(document)}
 
@@ -198,8 +219,9 @@ def _task(cells: Sequence[CellRun]) -> Json:
 
 
 def _filter(cells: Sequence[CellRun]) -> Json:
+    from filters.registry import built_in
+
     class_path = _one(cells, "filter_class")
-    text = _source(cells)
     tasks = {}
     for task in dict.fromkeys(cell.task for cell in cells):
         own = [cell for cell in cells if cell.task == task]
@@ -208,18 +230,27 @@ def _filter(cells: Sequence[CellRun]) -> Json:
             "files": _one(own, "filter_files"),
             "apply": _one(own, "apply"),
         }
-    from filters.registry import built_in
-    from harness.cells.provenance import text_hash
-
     ours = {f"{cls.__module__}:{cls.__qualname__}" for cls in built_in().values()}
-    source = None if class_path in ours else text
-    return {"class": class_path, "sha256": text_hash(text), "source": source, "tasks": tasks}
+    if class_path in ours:
+        return {"class": class_path, "sha256": _ran(cells), "source": None, "tasks": tasks}
+    digest, text = _source(cells)
+    return {"class": class_path, "sha256": digest, "source": text, "tasks": tasks}
 
 
-def _source(cells: Sequence[CellRun]) -> str:
-    """The text of the file that the filter's class comes from: the very one that ran."""
-    from filters.registry import find, parse
-    from harness.cells.provenance import source_of, text_hash
+def _ran(cells: Sequence[CellRun]) -> str:
+    """The SHA-256 of the source that all runs of a filter of FilterGym were made with, whatever it is today."""
+    digests = {cell.filter_source for cell in cells}
+    if len(digests) > 1 or None in digests:
+        raise UsageError(
+            f"the runs of the filter {cells[0].spec} were made with different versions of its source; run them again "
+            "with one"
+        )
+    return str(digests.pop())
+
+
+def _source(cells: Sequence[CellRun]) -> tuple[str, str]:
+    """SHA-256 and text of the file that the class of a filter from outside comes from: the very one that ran."""
+    from filters.registry import find, parse, source_of, text_hash
 
     cls = find(parse(cells[0].spec).name)
     text = source_of(cls)
@@ -228,23 +259,25 @@ def _source(cells: Sequence[CellRun]) -> str:
             f"the source of {cells[0].config['filter_class']} for the filter {cells[0].spec} can't be found here; "
             "submit where the runs were made"
         )
+    digest = text_hash(text)
     for cell in cells:
-        if cell.filter_source not in (None, text_hash(text)):
+        if cell.filter_source not in (None, digest):
             raise UsageError(
                 f"the source of the filter {cell.spec} has changed since {cell.path} was run; "
                 "submit with the source that ran, or run it again"
             )
-    return text
+    return digest, text
 
 
-def _cell(cell: CellRun) -> Json:
+def _cell(cell: CellRun, *, summed_up: bool) -> Json:
     return {
         "task": cell.task,
         "filter": cell.spec,
         "seed": cell.seed,
         "seconds": [max(round(float(seconds), 3), 0.001) for seconds in cell.seconds],
-        "returns": [[_shortest(value) for value in episodes.tolist()] for episodes in cell.returns],
-        "lengths": [lengths.tolist() for lengths in cell.lengths],
+        "returns": None if summed_up else [_numbers(episodes) for episodes in cell.returns],
+        "lengths": None if summed_up else [lengths.tolist() for lengths in cell.lengths],
+        "summary": _summary(cell) if summed_up else None,
         "kept": [_shortest(round(float(kept), 6)) for kept in cell.kept],
         "optimizer_steps": cell.optimizer_steps.tolist(),
         "phase_seconds": {phase: round(float(seconds), 3) for phase, seconds in cell.phase_seconds.items()},
@@ -253,6 +286,21 @@ def _cell(cell: CellRun) -> Json:
             for name, values in cell.corruption.items()
         },
     }
+
+
+def _summary(cell: CellRun) -> Json:
+    spreads = [float(episodes.std()) for episodes in cell.returns]
+    return {
+        "means": [_shortest(float(f"{mean:.10g}")) for mean in cell.curve],
+        "spreads": [_shortest(float(f"{spread:.7g}")) for spread in spreads],
+        "episodes": len(cell.returns[-1]),
+        "last_returns": _numbers(cell.returns[-1]),
+        "last_lengths": cell.lengths[-1].tolist(),
+    }
+
+
+def _numbers(values: NDArray[np.float64]) -> list[float]:
+    return [_shortest(value) for value in values.tolist()]
 
 
 def _shortest(value: float) -> float:

@@ -22,13 +22,16 @@ SHOWN = 10
 CLAUSES: dict[str, tuple[Clause, tuple[str, ...]]] = {
     "identity": (clauses.identity, ("created", "command", "suite", "device", "filters")),
     "suite": (clauses.suite, ("suite", "tasks")),
-    "runs": (clauses.runs, ("tasks", "filters", "cells.task", "cells.filter", "cells.seed")),
+    "runs": (clauses.runs, ("suite", "tasks", "filters", "cells.task", "cells.filter", "cells.seed")),
     "baseline": (clauses.baseline, ("filters",)),
     "filters": (clauses_filters.filters, ("tasks", "filters")),
     "settings": (clauses.settings, ("tasks",)),
     "harness": (clauses.harness, ("provenance", "device")),
     "checkpoints": (clauses_runs.checkpoints, ("tasks", "cells")),
-    "returns": (clauses_runs.returns, ("tasks", "cells.task", "cells.filter", "cells.seed", "cells.returns")),
+    "returns": (
+        clauses_runs.returns,
+        ("tasks", "cells.task", "cells.filter", "cells.seed", "cells.returns", "cells.summary"),
+    ),
     "clocks": (clauses_runs.clocks, ("cells",)),
     "kept": (clauses_runs.kept, ("tasks", "filters", "cells")),
     "paths": (clauses.paths, ("provenance", "tasks", "filters", "cells")),

@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 from filters.api import Filter
 from filters.errors import FilterError, TrainingError, UsageError
-from filters.registry import make
+from filters.registry import make, source_of, text_hash
 from harness.cells.lock import CellLock
-from harness.cells.provenance import provenance, source_of, text_hash
+from harness.cells.provenance import provenance
 from harness.cells.record import RunRecorder
 from harness.cells.resume import Checkpoints, can_go_on, clear_leftovers, run_key
 from harness.cells.sources import filter_sources, project_sources
-from harness.tasks.catalogue import Task
+from harness.tasks.task import Task
 from leaderboard.runs.store import SCHEMA, cell_dir, read_config, read_failure, read_run, status, write_json
 
 STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)

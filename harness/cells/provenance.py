@@ -1,7 +1,5 @@
 """Under which code, packages and hardware did a run come about?"""
 
-import hashlib
-import inspect
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -37,20 +35,6 @@ def hardware(device: str) -> dict[str, Any]:
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
     }
-
-
-def source_of(cls: type) -> str | None:
-    """The text of the file that defines a class, line ends as \\n; None where there is no such file."""
-    try:
-        file = inspect.getsourcefile(cls)
-        return Path(file).read_text(encoding="utf-8") if file else None
-    except (OSError, TypeError, UnicodeDecodeError):
-        return None
-
-
-def text_hash(text: str) -> str:
-    """SHA-256 of a text in UTF-8."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def package_version(name: str) -> str | None:

@@ -1,1 +1,4 @@
-"""TODO"""
+"""Ray: the same cells on many machines.
+
+Imports `harness.cells` and `harness.sweeps`; only `harness.run` imports it, and Ray itself only when it is asked for.
+"""

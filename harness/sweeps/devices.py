@@ -12,7 +12,7 @@ import torch
 from algos.training.recorder import SilentRecorder
 from filters.api import keep_all
 from filters.errors import UsageError
-from harness.tasks.catalogue import AgentArgs, Task
+from harness.tasks.task import AgentArgs, Task
 from leaderboard.runs.store import cell_dir, find_cells, read_config
 
 Device = Literal["cpu", "cuda"]

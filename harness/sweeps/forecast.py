@@ -12,7 +12,7 @@ from rich.table import Table
 
 from filters.errors import UsageError
 from harness.cells.cell import Cell, is_complete, is_failed
-from harness.tasks.catalogue import Task
+from harness.tasks.task import Task
 from leaderboard.runs.jsonfile import field, finite
 from leaderboard.runs.store import find_cells, read_config, read_run, status
 

@@ -1,29 +1,27 @@
 """Which claims of a submission have to hold, whatever its numbers are? One function per clause.
 
-A clause yields a sentence for everything that is wrong. It may rely on the shape of the fields that `validate.NEEDS`
-names for it, and on nothing else. Tasks are imported when a clause needs them, because they bring in torch.
+A clause yields a sentence for everything that is wrong. It may rely on the shape of the fields that
+`leaderboard.validate` names for it, and on nothing else.
 """
 
 import datetime
-import json
 import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from leaderboard.entries import catalogue
+from leaderboard.entries.catalogue import TaskFacts
 from leaderboard.entries.fingerprints import Accepted, fingerprints
 from leaderboard.entries.schema import Place, shown
 from leaderboard.entries.submission import KEY, Json, digest_of
 
-if TYPE_CHECKING:
-    from harness.tasks.catalogue import Task
-
 BASELINE = "none"
-SEEDS = (0, 1, 2, 3, 4)
 NEEDED_PACKAGES = ("filtergym", "torch", "numpy", "gymnasium")
 ABSOLUTE = re.compile(r"""(?:^|[\s=:;,'"(\[{])(?:~?/|[A-Za-z]:[\\/]|\\\\)""")
 UPWARDS = re.compile(r"(?:^|[\\/=:;,])\.\.(?:$|[\\/])")
@@ -38,19 +36,24 @@ class Claim:
     accepted: Sequence[Accepted] = ()
 
     @cached_property
-    def tasks(self) -> "dict[str, Task]":
+    def tasks(self) -> dict[str, TaskFacts]:
         """The tasks of the submission that this version of FilterGym knows."""
-        from harness.tasks.catalogue import TASKS
+        known = catalogue.tasks()
+        return {task: known[task] for task in self.document["tasks"] if task in known}
 
-        return {task: TASKS[task] for task in self.document["tasks"] if task in TASKS}
+    @property
+    def seeds(self) -> range:
+        """The seeds of its suite; none if there is no such suite."""
+        suite = catalogue.suites().get(self.document["suite"])
+        return range(suite.seeds if suite else 0)
 
 
 Clause = Callable[[Claim], Iterator[str]]
 
 
-def command_of(suite: str, *, device: str, specs: Iterable[str]) -> str:
+def command_of(suite: str, *, seeds: int, device: str, specs: Iterable[str]) -> str:
     """The command that makes the runs of a submission again."""
-    words = ["python", "-m", "harness.run", "--suite", suite, "--seeds", str(len(SEEDS))]
+    words = ["python", "-m", "harness.run", "--suite", suite, "--seeds", str(seeds)]
     words += [] if device == "cpu" else ["--device", device]
     return shlex.join([*words, "--filter", *(spec for spec in specs if spec != BASELINE)])
 
@@ -65,7 +68,10 @@ def identity(claim: Claim) -> Iterator[str]:
     if not _is_date(created):
         yield f"created is {created}, which is no date"
     command = command_of(
-        claim.document["suite"], device=claim.document["device"], specs=sorted(claim.document["filters"])
+        claim.document["suite"],
+        seeds=len(claim.seeds),
+        device=claim.document["device"],
+        specs=sorted(claim.document["filters"]),
     )
     if claim.document["command"] != command:
         yield f"command has to be {command}"
@@ -81,27 +87,26 @@ def _is_date(text: str) -> bool:
 
 def suite(claim: Claim) -> Iterator[str]:
     """The suite is known, and the tasks are exactly its tasks in their versions."""
-    from harness.tasks.catalogue import SUITES
-
     name, tasks = claim.document["suite"], claim.document["tasks"]
-    if name not in SUITES:
-        yield f"there is no suite {shown(name)}; there is: {', '.join(SUITES)}"
+    suites = catalogue.suites()
+    if name not in suites:
+        yield f"there is no suite {shown(name)}; there is: {', '.join(suites)}"
         return
-    for task in SUITES[name]:
+    for task in suites[name].tasks:
         if task not in tasks:
             yield f"the task {task} of the suite {name} is missing"
     for task in tasks:
-        if task not in SUITES[name]:
-            versions = [own for own in SUITES[name] if own.rpartition("/")[0] == task.rpartition("/")[0]]
+        if task not in suites[name].tasks:
+            versions = [own for own in suites[name].tasks if own.rpartition("/")[0] == task.rpartition("/")[0]]
             instead = f"; this FilterGym has {versions[0]}, and ranks others apart" if versions else ""
             yield f"the task {task} is not in the suite {name}{instead}"
 
 
 def runs(claim: Claim) -> Iterator[str]:
-    """Every filter has one run on every task with each of the five seeds, and there are no others."""
+    """Every filter has one run on every task with each of the suite's seeds, and there are no others."""
     document = claim.document
     found = Counter((cell["task"], cell["filter"], cell["seed"]) for cell in document["cells"])
-    wanted = {(task, spec, seed) for task in document["tasks"] for spec in document["filters"] for seed in SEEDS}
+    wanted = {(task, spec, seed) for task in document["tasks"] for spec in document["filters"] for seed in claim.seeds}
     for task, spec, seed in sorted(wanted - found.keys()):
         yield f"{spec} on {task} with seed {seed} is missing"
     for task, spec, seed in sorted(found.keys() - wanted):
@@ -124,9 +129,8 @@ def settings(claim: Claim) -> Iterator[str]:
     """Agent, arguments (the backend among them) and references are the task's own."""
     for name, task in claim.tasks.items():
         found = claim.document["tasks"][name]
-        args = json.loads(json.dumps(asdict(task.args)))
-        wanted = {"agent": task.agent, "references": task.references}
-        own = {key: value for key, value in args.items() if key not in ("seed", "device")}
+        wanted: Json = {"agent": task.agent, "references": task.references}
+        own = dict(task.args)
         if found["args"].get("compile") in ("on", "off"):  # either is fine; `auto` was decided before the run
             own["compile"] = found["args"]["compile"]
         wanted |= {"args": own}
@@ -145,18 +149,23 @@ def _differences(place: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any,
 
 def harness(claim: Claim) -> Iterator[str]:
     """The versions that made the results are known, and the hardware fits the device kind."""
-    from harness.cells.provenance import package_version
-
     provenance = claim.document["provenance"]
     for name in NEEDED_PACKAGES:
         if name not in provenance["packages"]:
             yield f"provenance.packages lacks the version of {name}"
-    theirs, ours = provenance["packages"].get("filtergym"), package_version("filtergym")
+    theirs, ours = provenance["packages"].get("filtergym"), _installed("filtergym")
     if theirs and ours and _release(theirs) > _release(ours):
         yield f"it was made with FilterGym {theirs}, but this is {ours}; validate with the newer one"
     device = claim.document["device"]
     if (device == "cpu") != (provenance["device"] == "cpu"):
         yield f"device is {device}, but provenance.device is {shown(provenance['device'])}"
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _release(version: str) -> tuple[int, ...]:

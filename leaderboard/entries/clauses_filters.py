@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from filters.errors import UsageError
+from leaderboard.entries.catalogue import TaskFacts
 from leaderboard.entries.clauses import Claim
 from leaderboard.entries.schema import shown
 from leaderboard.entries.submission import Json
@@ -16,7 +17,6 @@ from leaderboard.entries.submission import Json
 if TYPE_CHECKING:
     from filters.api import Filter
     from filters.registry import Spec
-    from harness.tasks.catalogue import Task
 
 
 def filters(claim: Claim) -> Iterator[str]:
@@ -76,8 +76,7 @@ def _inside(filter: Json, cls: "type[Filter]") -> Iterator[str]:
 
 def _outside(spec: "Spec", filter: Json) -> Iterator[str]:
     """A filter from outside."""
-    from filters.registry import BUILT_IN
-    from harness.cells.provenance import text_hash
+    from filters.registry import BUILT_IN, text_hash
 
     path, source = filter["class"], filter["source"]
     if path.partition(":")[0] in {f"filters.{module}" for module in BUILT_IN}:
@@ -92,12 +91,12 @@ def _outside(spec: "Spec", filter: Json) -> Iterator[str]:
 
 def _is_as_here(cls: "type[Filter]", filter: Json) -> bool:
     """Whether the filter is of this version of FilterGym, so that its fields can be compared with the class's."""
-    from harness.cells.provenance import source_of, text_hash
+    from filters.registry import source_of, text_hash
 
     return bool(text_hash(source_of(cls) or "") == filter["sha256"])
 
 
-def _settings(spec: "Spec", setting: Json, task: "Task", cls: "type[Filter] | None") -> Iterator[str]:
+def _settings(spec: "Spec", setting: Json, task: TaskFacts, cls: "type[Filter] | None") -> Iterator[str]:
     """Fields are what spec, task and class say, as far as they are known; so is how selections are applied."""
     said, values = dict(spec.settings), setting["fields"]
     known: Json = {}

@@ -1,15 +1,16 @@
 """Can these numbers have come out of these tasks? One function per clause, as in `leaderboard.entries.clauses`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Literal
 
+import numpy as np
+
+from leaderboard.entries.catalogue import TaskFacts
 from leaderboard.entries.clauses import BASELINE, Claim
 from leaderboard.entries.schema import shown
-from leaderboard.entries.submission import Json
-
-if TYPE_CHECKING:
-    from harness.tasks.catalogue import Task
+from leaderboard.entries.submission import Json, episodes_of
+from leaderboard.runs.store import PHASES, TRAINING
 
 SLIP = 1e-6
 """how far a sum of floating-point rewards may lie outside the range"""
@@ -17,6 +18,7 @@ KEPT_DIGITS = 1e-6
 """kept fractions are rounded to this"""
 FOUND = ("corrupted", "auroc", "average_precision", "recall", "precision")
 """what is recorded of every round of a corrupted task"""
+EPISODES: tuple[Literal["returns", "lengths"], ...] = ("returns", "lengths")
 CLOCK_SLIP = 0.02
 """seconds by which clocks that were rounded to the millisecond may differ, and a thousandth on top"""
 
@@ -39,24 +41,42 @@ def checkpoints(claim: Claim) -> Iterator[str]:
             yield from (f"{_name(cell)}: {p}" for p in _protocol_problems(cell, claim.tasks[cell["task"]]))
 
 
-def _protocol_problems(cell: Json, task: "Task") -> Iterator[str]:
-    from algos.training.corrupt import Corruption
-
-    expected = {name: len(task.checkpoints) for name in ("seconds", "returns", "lengths")}
-    expected |= dict.fromkeys(("kept", "optimizer_steps"), task.args.rounds)
-    for name, length in expected.items():
-        if len(cell[name]) != length:
-            yield f"{name} has to have {length} items, got {len(cell[name])}"
-    names = FOUND if Corruption.parse(task.args.corrupt).fraction else ()
+def _protocol_problems(cell: Json, task: TaskFacts) -> Iterator[str]:
+    yield from _length_problems(cell, {"seconds": len(task.checkpoints)})
+    yield from _length_problems(cell, dict.fromkeys(("kept", "optimizer_steps"), task.rounds))
+    names = FOUND if task.corrupted else ()
     if cell["corruption"].keys() != set(names):
         yield f"corruption has to have exactly {', '.join(names) or 'nothing'}"
-    for name, values in cell["corruption"].items():
-        if len(values) != task.args.rounds:
-            yield f"corruption.{name} has to have {task.args.rounds} items, got {len(values)}"
-    for name in ("returns", "lengths"):
-        odd = {len(episodes) for episodes in cell[name]} - {task.args.eval_episodes}
+    for problem in _length_problems(cell["corruption"], dict.fromkeys(cell["corruption"], task.rounds)):
+        yield f"corruption.{problem}"
+    summary, wanted = cell.get("summary"), task.args["eval_episodes"]
+    if [cell[name] is None for name in EPISODES] != [summary is not None] * 2:
+        yield "there has to be either summary, or returns and lengths"
+        return
+    if summary is None:
+        yield from _length_problems(cell, dict.fromkeys(EPISODES, len(task.checkpoints)))
+    else:
+        yield from (f"summary.{problem}" for problem in _summary_problems(summary, task))
+    for name in EPISODES:
+        odd = {len(episodes) for episodes in episodes_of(cell, name)} - {wanted}
         if odd:
-            yield f"{name} has to have {task.args.eval_episodes} episodes a checkpoint, got {min(odd)}"
+            yield f"{name} has to have {wanted} episodes a checkpoint, got {min(odd)}"
+
+
+def _length_problems(lists: Json, lengths: Mapping[str, int]) -> Iterator[str]:
+    for name, length in lengths.items():
+        if len(lists[name]) != length:
+            yield f"{name} has to have {length} items, got {len(lists[name])}"
+
+
+def _summary_problems(summary: Json, task: TaskFacts) -> Iterator[str]:
+    yield from _length_problems(summary, dict.fromkeys(("means", "spreads"), len(task.checkpoints)))
+    if summary["episodes"] != task.args["eval_episodes"]:
+        yield f"episodes has to be {task.args['eval_episodes']}, got {summary['episodes']}"
+    last = np.array(summary["last_returns"])
+    for name, value in (("means", float(last.mean())), ("spreads", float(last.std()))):
+        if not np.isclose(summary[name][-1], value, rtol=1e-6, atol=1e-6):
+            yield f"{name} ends at {shown(summary[name][-1])}, but last_returns make {shown(value)}"
 
 
 def returns(claim: Claim) -> Iterator[str]:
@@ -65,8 +85,9 @@ def returns(claim: Claim) -> Iterator[str]:
         if cell["task"] not in claim.tasks:
             continue
         low, high = claim.tasks[cell["task"]].returns
-        smallest = min(min(episodes) for episodes in cell["returns"])
-        largest = max(max(episodes) for episodes in cell["returns"])
+        means = (cell.get("summary") or {"means": ()})["means"]
+        listed = [*episodes_of(cell, "returns"), *([means] if means else [])]
+        smallest, largest = min(map(min, listed), default=0.0), max(map(max, listed), default=0.0)
         for value in (smallest, largest):
             if not low - SLIP <= value <= high + SLIP:
                 yield f"{_name(cell)}: a return of {shown(value)} can't be; they lie in [{low:g}, {high:g}]"
@@ -74,8 +95,6 @@ def returns(claim: Claim) -> Iterator[str]:
 
 def clocks(claim: Claim) -> Iterator[str]:
     """Training seconds are above 0, never run backwards, and end at the sum of the training phases."""
-    from algos.training.clock import PHASES, TRAINING
-
     for cell in claim.document["cells"]:
         seconds, phases = cell["seconds"], cell["phase_seconds"]
         if seconds[0] <= 0:
@@ -106,15 +125,15 @@ def kept(claim: Claim) -> Iterator[str]:
                 break
 
 
-def _round_problems(cell: Json, task: "Task", *, repack: bool) -> Iterator[str]:
-    args = task.args
-    most = args.update_epochs * max(args.batch_size // args.minibatch_size, 1)
+def _round_problems(cell: Json, task: TaskFacts, *, repack: bool) -> Iterator[str]:
+    batch, minibatch, epochs = task.batch_size, task.args["minibatch_size"], task.args["update_epochs"]
+    most = epochs * max(batch // minibatch, 1)
     for number, (share, steps) in enumerate(zip(cell["kept"], cell["optimizer_steps"], strict=False)):
-        records = round(share * args.batch_size)
-        if abs(share * args.batch_size - records) > KEPT_DIGITS * args.batch_size:
-            yield f"in round {number}, {shown(share)} is no share of {args.batch_size} records"
-        size = min(args.minibatch_size, records)
-        expected = args.update_epochs * (records // size) if size >= 2 else 0
+        records = round(share * batch)
+        if abs(share * batch - records) > KEPT_DIGITS * batch:
+            yield f"in round {number}, {shown(share)} is no share of {batch} records"
+        size = min(minibatch, records)
+        expected = epochs * (records // size) if size >= 2 else 0
         if repack and steps != expected:
             yield f"in round {number}, {records} kept records make {expected} optimizer steps, got {steps}"
         elif steps > most:

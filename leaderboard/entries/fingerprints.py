@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leaderboard.entries.submission import Json
+from leaderboard.entries.submission import Json, episodes_of
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,15 @@ def fingerprints(document: Json) -> dict[str, str]:
     found = {}
     for spec in document["filters"]:
         own = [cell for cell in document["cells"] if cell["filter"] == spec]
-        episodes = sorted([cell["task"], cell["seed"], _floats(cell["returns"]), cell["lengths"]] for cell in own)
+        episodes = sorted([cell["task"], cell["seed"], *_episodes(cell)] for cell in own)
         found[spec] = hashlib.sha256(json.dumps(episodes).encode("ascii")).hexdigest()
     return found
+
+
+def _episodes(cell: Json) -> list[object]:
+    summary = cell.get("summary")
+    more = [list(map(float, summary["means"]))] if summary else []
+    return [_floats(episodes_of(cell, "returns")), episodes_of(cell, "lengths"), *more]
 
 
 def _floats(returns: list[list[float]]) -> list[list[float]]:

@@ -16,13 +16,13 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from filters.errors import UsageError
-from leaderboard.entries import schema_v1
+from leaderboard.entries import schema_v1, schema_v2
 from leaderboard.entries.schema import Place, Problem, Record, Text, shown
 from leaderboard.runs.store import CellRun
 
-SCHEMAS: dict[str, Record] = {schema_v1.NUMBER: schema_v1.SCHEMA}
+SCHEMAS: dict[str, Record] = {schema_v1.NUMBER: schema_v1.SCHEMA, schema_v2.NUMBER: schema_v2.SCHEMA}
 """every schema ever accepted, by number"""
-SCHEMA = schema_v1.NUMBER
+SCHEMA = schema_v2.NUMBER
 """the schema that is written"""
 SUBMISSIONS = Path(__file__).parents[1] / "submissions"
 """where the accepted entries are"""
@@ -213,9 +213,11 @@ def _cell(document: Json, cell: Json, key: str) -> CellRun:
     task, filter = document["tasks"][cell["task"]], document["filters"][cell["filter"]]
     setting = filter["tasks"][cell["task"]]
     steps = np.array(task["steps"], dtype=np.int64)
-    if not len(steps) == len(cell["seconds"]) == len(cell["returns"]):
+    summary = cell.get("summary")
+    evaluated = len(summary["means"] if summary else cell["returns"] or ())
+    if not len(steps) == len(cell["seconds"]) == evaluated:
         raise UsageError(
-            f"the submission {key} has {len(cell['returns'])} checkpoints of returns and {len(cell['seconds'])} of "
+            f"the submission {key} has {evaluated} checkpoints of returns and {len(cell['seconds'])} of "
             f"seconds on {cell['task']}, but {len(steps)} of steps; make it anew"
         )
     optimizer_steps = np.array(cell["optimizer_steps"], dtype=np.int64)
@@ -241,19 +243,26 @@ def _cell(document: Json, cell: Json, key: str) -> CellRun:
         seed=cell["seed"],
         steps=steps,
         seconds=np.array(cell["seconds"], dtype=np.float64),
-        returns=tuple(np.array(episodes, dtype=np.float64) for episodes in cell["returns"]),
+        returns=tuple(np.array(each, dtype=np.float64) for each in episodes_of(cell, "returns")),
+        means=np.array(summary["means"], dtype=np.float64) if summary else None,
         kept=np.array(cell["kept"], dtype=np.float64),
         optimizer_steps=optimizer_steps,
         skipped_rounds=int((optimizer_steps == 0).sum()),
         phase_seconds={phase: float(seconds) for phase, seconds in cell["phase_seconds"].items()},
         references=task["references"],
-        lengths=tuple(np.array(lengths, dtype=np.int64) for lengths in cell["lengths"]),
+        lengths=tuple(np.array(each, dtype=np.int64) for each in episodes_of(cell, "lengths")),
         provenance=document["provenance"],
         corruption={
             name: np.array([np.nan if value is None else value for value in values])
             for name, values in cell["corruption"].items()
         },
     )
+
+
+def episodes_of(cell: Json, name: Literal["returns", "lengths"]) -> list[list[float]]:
+    """The evaluation episodes that a run lists: of all checkpoints, or of the last alone where it sums them up."""
+    summary = cell.get("summary")
+    return [summary[f"last_{name}"]] if summary else cell[name] or []
 
 
 def to_text(document: Json) -> str:

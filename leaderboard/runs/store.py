@@ -25,11 +25,14 @@ from urllib.parse import quote, unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from algos.training.clock import TRAINING
 from filters.errors import UsageError
 from leaderboard.runs.jsonfile import Json, damaged, field, finite, number, read_lines, read_object, word
 
 SCHEMA = 1
+PHASES = ("startup", "environment", "inference", "filter", "update", "evaluation", "logging")
+"""what a run's time is booked on"""
+TRAINING = ("environment", "inference", "filter", "update")
+"""the phases that count as training time"""
 FILES = ("config.json", "evals.jsonl", "rounds.jsonl", "run.json", "failure.json")
 HASHED = ("config.json", "evals.jsonl", "rounds.jsonl")
 """the files whose digests are in run.json"""
@@ -56,7 +59,7 @@ class CellRun:
     seconds: NDArray[np.float64]
     """[K] training seconds before each checkpoint (environment, inference, filter, update), above 0"""
     returns: tuple[NDArray[np.float64], ...]
-    """K arrays [E]: the return of every evaluation episode"""
+    """K arrays [E]: the return of every evaluation episode; of the last checkpoint alone where `means` sums them up"""
     kept: NDArray[np.float64]
     """[R] share of the rollout that the update could use"""
     optimizer_steps: NDArray[np.int64]
@@ -68,7 +71,9 @@ class CellRun:
     references: dict[str, float]
     """the task's fixed returns of a `random` and of a `solved` policy"""
     lengths: tuple[NDArray[np.int64], ...] = ()
-    """K arrays [E]: the steps of every evaluation episode"""
+    """the steps of the same episodes"""
+    means: NDArray[np.float64] | None = None
+    """[K] mean evaluation return of each checkpoint, where the episodes of all are not at hand"""
     provenance: Json = dataclasses.field(default_factory=dict)
     """code, packages and hardware, as in run.json"""
     filter_source: str | None = None
@@ -80,6 +85,8 @@ class CellRun:
     @cached_property
     def curve(self) -> NDArray[np.float64]:
         """[K] mean evaluation return of each checkpoint."""
+        if self.means is not None:
+            return self.means
         return np.array([episodes.mean() for episodes in self.returns])
 
     @property

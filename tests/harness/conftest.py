@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cells.cell import Cell, Outcome, take_cell
-from harness.run import with_compile
+from harness.sweeps.plan import with_compile
 from harness.tasks.catalogue import find_task
 
 

@@ -13,6 +13,7 @@ import pytest
 from filters.errors import run_command
 from harness import run, status, verify
 from harness.cells.cell import take_cell
+from harness.checks import verification
 from leaderboard.report import print_report
 from leaderboard.runs.store import find_cells, write_json
 from tests.harness.conftest import real_cell
@@ -144,7 +145,7 @@ def test_a_pipe_beside_a_checkpoint_makes_the_cell_start_over(real_runs: Path, p
     (cell.path / "checkpoint.pt").write_bytes(pickle.dumps(Payload()))
     replace_by(cell.path / pipe, os.mkfifo)
     assert take_cell(cell, lambda done, rounds: None).error is None
-    assert verify.verify(real_runs).problems == ()
+    assert verification.verify(real_runs).problems == ()
     assert not Path("owned").exists()
 
 

@@ -21,7 +21,8 @@ from algos.training.clock import TRAINING
 from filters.errors import UsageError
 from harness.cells.cell import Cell, is_complete, run_cell
 from harness.cells.record import RunRecorder
-from harness.run import Args, plan
+from harness.run import Args
+from harness.sweeps.plan import plan
 from harness.tasks.catalogue import find_task
 from leaderboard.runs.store import read_cell, status
 

@@ -11,8 +11,8 @@ import pytest
 
 from harness.cells.cell import Cell, StorageError, take_cell
 from harness.cells.record import RunRecorder
+from harness.checks.verification import verify
 from harness.tasks.catalogue import find_task
-from harness.verify import verify
 from leaderboard.runs.store import status
 
 TASK = find_task("smoke-FrozenLake")

@@ -32,6 +32,7 @@ from harness.cluster.cluster import Cluster, check_reachable, warn_if_nothing_fi
 from harness.cluster.launch import Sweep, resources, write_collected
 from harness.cluster.node import PREFIX, Order, Reply, belongs, collect, scratch, unlike, versions
 from harness.sweeps.launch import Event
+from harness.sweeps.plan import plan
 from harness.tasks.catalogue import find_task
 from leaderboard.runs.store import find_cells, read_failure, status
 
@@ -525,19 +526,25 @@ def test_what_a_cell_takes(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no node of the cluster has room for a cell (2 CPU, 1.2 GiB, 0.5 GPU)" in capsys.readouterr().err
 
 
+def planned(**words: Any) -> list[Cell]:
+    """The cells of that command line."""
+    args = run.Args(**words)
+    return plan(args, here=not run.on_cluster(args))
+
+
 def test_a_cluster_may_have_the_gpu_that_this_machine_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(run, "faster_device", lambda task: pytest.fail("measured here"))
+    monkeypatch.setattr("harness.sweeps.plan.faster_device", lambda task: pytest.fail("measured here"))
     words: dict[str, Any] = {"filter": (("none",),), "task": ("smoke-FrozenLake",), "seeds": "1", "out": tmp_path}
     cluster = words | {"launcher": "ray", "ray_address": "auto"}
     with pytest.raises(UsageError, match="finds no CUDA device"):
-        run.plan(run.Args(**words, device="cuda"))
-    assert run.plan(run.Args(**cluster))[0].device == "cpu"
-    (cell,) = run.plan(run.Args(**cluster, device="cuda"))
+        planned(**words, device="cuda")
+    assert planned(**cluster)[0].device == "cpu"
+    (cell,) = planned(**cluster, device="cuda")
     assert cell.device == "cuda"
     cell.path.mkdir(parents=True)
     (cell.path / "config.json").write_text(json.dumps(describe(cell)))
-    assert run.plan(run.Args(**cluster))[0].device == "cuda"
+    assert planned(**cluster)[0].device == "cuda"
 
 
 def test_addresses() -> None:

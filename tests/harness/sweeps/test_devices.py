@@ -8,10 +8,12 @@ import pytest
 import torch
 
 from harness.cells.cell import Cell, describe
-from harness.run import Args, plan
+from harness.run import Args
 from harness.sweeps import devices
 from harness.sweeps.devices import Device, device_of_past_runs, faster_device, seconds_of_a_round
-from harness.tasks.catalogue import TASKS, Task
+from harness.sweeps.plan import plan
+from harness.tasks.catalogue import TASKS
+from harness.tasks.task import Task
 from leaderboard.runs.store import cell_dir
 
 TASK = TASKS["smoke-FrozenLake/v1"]

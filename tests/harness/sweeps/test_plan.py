@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.run import Args, parse_seeds, plan
+from harness.run import Args
 from harness.sweeps import machine
+from harness.sweeps.plan import parse_seeds, plan
 
 
 def order(**settings: object) -> list[tuple[str, int, str]]:

@@ -11,7 +11,8 @@ from algos.training.recorder import SilentRecorder
 from filters.api import run_filter
 from filters.errors import UsageError
 from filters.registry import make, names
-from harness.tasks.catalogue import TASKS, Task
+from harness.tasks.catalogue import TASKS
+from harness.tasks.task import Task
 
 # Tasks that share environment and agent differ in numbers alone.
 DISTINCT = [

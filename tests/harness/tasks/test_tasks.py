@@ -4,7 +4,7 @@ import pytest
 
 from filters.errors import UsageError
 from filters.registry import make
-from harness.run import Args, pick_tasks
+from harness.sweeps.plan import Sweep, pick_tasks
 from harness.tasks.catalogue import SUITES, TASKS, find_suite, find_task
 
 
@@ -114,6 +114,6 @@ def test_an_unknown_task_gets_near_misses(name: str) -> None:
 @pytest.mark.parametrize("suite", SUITES)
 def test_the_command_runs_a_suite_s_tasks_as_they_are(suite: str) -> None:
     """No option left at its default varies a task: suites hold tasks on both backends, with and without restarts."""
-    tasks = pick_tasks(Args(suite=suite))
+    tasks = pick_tasks(Sweep(suite=suite))
     assert [task.id for task in tasks] == list(SUITES[suite])
     assert [task.args for task in tasks] == [task.args for task in find_suite(suite)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leaderboard.entries.schema import Array, Flag, Kind, Map, Maybe, Number, Record, Setting, Text
-from leaderboard.entries.schema_v1 import SCHEMA
+from leaderboard.entries.schema_v2 import SCHEMA
 from leaderboard.entries.submission import digest_of, to_text
 
 Json = dict[str, Any]
@@ -147,6 +147,7 @@ def of_types(good: Json) -> Iterator[Mutation]:
             clause = "identity" if way[0] in PERSONAL else "schema"
             if fits(kind, garbage):
                 clause = next((ELSEWHERE[step] for step in reversed(way) if step in ELSEWHERE), "")
+                clause = "checkpoints" if garbage is None and way[-1] in ("returns", "lengths") else clause
             if clause:
                 mutant = copy.deepcopy(good)
                 put(mutant, way, garbage)

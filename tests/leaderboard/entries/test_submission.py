@@ -4,15 +4,18 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from filters.errors import UsageError
 from harness.tasks.catalogue import SUITES
-from leaderboard.entries import schema_v1
+from leaderboard import submit
+from leaderboard.entries import schema_v2
 from leaderboard.entries.clauses_runs import FOUND
 from leaderboard.entries.schema import Place
 from leaderboard.entries.submission import (
@@ -27,12 +30,15 @@ from leaderboard.entries.submission import (
 from leaderboard.runs.store import find_cells, read_cell
 from leaderboard.schema_page import page
 from leaderboard.statistics.comparison import compare
-from leaderboard.submit import build
+from leaderboard.submit import build, collect
 from leaderboard.validate import examine
 from tests.leaderboard.conftest import ROOT
 
 SAMPLES = Path(__file__).parent / "samples"
-SAMPLE_RETURNS = {"smoke-v1": [[0, 0, 0.7929999999999999, 0], [0, 0, 0.739, 0.4059999999999999]]}
+SAMPLE_RETURNS = {
+    "smoke-v1": [[0, 0, 0.7929999999999999, 0], [0, 0, 0.739, 0.4059999999999999]],
+    "smoke-v2": [[0, 0, 0.739, 0.4059999999999999]],
+}
 """of the baseline on smoke-MiniGrid/v1 with seed 2"""
 
 
@@ -68,6 +74,49 @@ def test_an_entry_holds_the_runs_it_was_made_from(smoke_runs: Path, smoke_submis
     whole = compare(entry.cells, ())
     assert whole.whole
     assert [test.spec for test in whole.joint] == ["iif"]
+
+
+def test_a_summed_up_entry_says_the_same(smoke_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Curves, last episodes and so every number of the comparison are those of the runs; only the rest goes."""
+    runs = collect(smoke_runs, suite="smoke")
+    words: dict[str, Any] = {"suite": "smoke", "name": "x", "authors": ["x"], "url": None}
+    file = tmp_path / "small.json"
+    assert all(cell["summary"] is None for cell in build(runs, **words)["cells"])
+    monkeypatch.setattr(submit, "MANY", 10)
+    file.write_text(to_text(build(runs, **words)))
+    assert not any(examine(file.read_bytes(), file, accepted=()).values())
+    entry = read_entry(file)
+    for ours, theirs in zip(entry.cells, runs, strict=True):
+        np.testing.assert_allclose(ours.curve, theirs.curve, rtol=1e-9)
+        assert ours.returns[-1].tolist() == theirs.returns[-1].tolist()
+    ours, theirs = compare(entry.cells, ()).joint[0], compare(runs, ()).joint[0]
+    assert ours.test == theirs.test
+
+
+@pytest.mark.parametrize(
+    ("change", "clause", "what"),
+    [
+        (lambda cell: cell["summary"]["means"].append(0), "checkpoints", "summary.means has to have 2 items, got 3"),
+        (lambda cell: cell["summary"].update(episodes=5), "checkpoints", "summary.episodes has to be 4, got 5"),
+        (lambda cell: cell["summary"]["means"].__setitem__(-1, 0.99), "checkpoints", "but last_returns make"),
+        (lambda cell: cell["summary"]["means"].__setitem__(0, 7), "returns", "a return of 7 can't be"),
+        (lambda cell: cell["summary"]["last_lengths"].pop(), "checkpoints", "lengths has to have 4 episodes"),
+        (lambda cell: cell.update(summary=None), "checkpoints", "either summary, or returns and lengths"),
+        (lambda cell: cell.update(returns=[[0.0] * 4] * 2), "checkpoints", "either summary, or returns and lengths"),
+    ],
+    ids=["too long", "another number", "another last mean", "out of range", "too short", "nothing", "both"],
+)
+def test_a_summary_that_can_not_be_is_refused(
+    smoke_runs: Path, tmp_path: Path, change: Callable[[Any], object], clause: str, what: str
+) -> None:
+    runs = collect(smoke_runs, suite="smoke")
+    document = build(runs, suite="smoke", name="x", authors=["x"], url=None, detail="summary")
+    change(document["cells"][-1])
+    file = tmp_path / "odd.json"
+    file.write_text(to_text(document | {"digest": digest_of(document)}))
+    problems = examine(file.read_bytes(), file, accepted=())[clause]
+    assert problems is not None
+    assert any(what in problem for problem in problems), problems
 
 
 def test_returns_come_back_exactly(smoke_runs: Path) -> None:
@@ -125,7 +174,7 @@ def test_a_damaged_entry_is_one_sentence(smoke_submission: Path, tmp_path: Path)
         "edited.json": (json.dumps(document | {"name": "x"}), "not what its digest was made of"),
         "UPPER.json": (smoke_submission.read_text(), "lower-case"),
         "shape.json": (json.dumps(document | {"cells": 3}), "cells has to be a list, got 3"),
-        "future.json": (json.dumps(document | {"schema": "filtergym-submission/2"}), "filtergym-submission/1"),
+        "future.json": (json.dumps(document | {"schema": "filtergym-submission/3"}), "filtergym-submission/2"),
     }
     for name, (text, what) in cases.items():
         (tmp_path / name).write_text(text)
@@ -155,6 +204,7 @@ def test_entries_of_every_schema_stay_readable(sample: Path) -> None:
     assert first.spec == "none"
     assert first.steps.tolist() == [256, 512]
     assert [episodes.tolist() for episodes in first.returns] == SAMPLE_RETURNS[sample.stem]
+    np.testing.assert_allclose(first.curve, [0.7929999999999999 / 4, (0.739 + 0.4059999999999999) / 4], rtol=1e-9)
     assert compare(entry.cells, ()).whole
 
 
@@ -166,9 +216,9 @@ def test_there_is_a_sample_of_every_schema() -> None:
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_submission_of_every_suite_can_name_its_tasks(suite: str) -> None:
-    kind, place = schema_v1.task(""), Place()
+    kind, place = schema_v2.task(""), Place()
     assert [problem for task in SUITES[suite] for problem in kind.problems(task, place)] == []
-    for wrong in ("FrozenLake", "FrozenLake/v1@corrupt-", "FrozenLake/v1@corrupt-a-../0", "FrozenLake/v1@x"):
+    for wrong in ("FrozenLake", "FrozenLake/v1@", "FrozenLake/v1@corrupt-a-../0", "FrozenLake/v1@X"):
         assert list(kind.problems(wrong, place))
 
 
@@ -190,8 +240,8 @@ def test_what_the_schema_says_of_garbage() -> None:
 
 
 def test_reading_and_writing_submissions_is_light() -> None:
-    modules = "submission, submit, validate, rerun, schema_page"
-    code = f"import sys; from leaderboard import {modules}\nassert not {{'torch', 'gymnasium'}} & set(sys.modules)"
+    code = "import sys; from leaderboard import submit, validate, rerun, schema_page\n"
+    code += "from leaderboard.entries import submission\nassert not {'torch', 'gymnasium'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=60)
 
 

@@ -1,0 +1,217 @@
+"""Which cells does a sweep consist of, and which of them are still to run?"""
+
+import os
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+import tyro
+from rich.console import Console
+
+from algos.envs.vector import make_vector_env
+from algos.training.compiled import Compile, has_compiler, pays
+from filters.errors import UsageError
+from filters.registry import names, parse
+from harness.cells.cell import Cell, changed_sources, forget_failure, is_complete, is_failed, make_filter
+from harness.sweeps import machine
+from harness.sweeps.devices import Device, device_of_past_runs, faster_device
+from harness.tasks.catalogue import SEEDS, find_suite, find_task, seeds_of
+from harness.tasks.task import Task
+from leaderboard.runs.store import status
+
+BASELINE = "none"
+LONGEST_NAME = 255
+"""bytes of a file's name on common file systems"""
+PROBE_BYTES = 65_536
+"""what there must be room for before a sweep starts"""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Filters across tasks and matched seeds, next to the baseline: everything that decides the cells."""
+
+    filter: Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction] = ()
+    """filter specs (iif, random:fraction=0.06), import paths (my_pkg.my_mod:MyFilter), or all"""
+    suite: str = "quick"
+    """the suite of tasks to run"""
+    task: tuple[str, ...] = ()
+    """tasks to run instead of a suite"""
+    seeds: str = ""
+    """how many seeds (5 means 0 to 4), or a list of them (0,3,7; a single one as 3,); the suite's own number, which is
+    mostly 5, by default"""
+    env_backend: Literal["task", "gymnasium", "envpool"] = "task"
+    """what steps the environments: the task's own (mostly gymnasium, the reference), or envpool, the faster"""
+    eval_episodes: int = 0
+    """episodes an evaluation; 0 means the task's own number"""
+    eval_every: int = 0
+    """rounds between evaluations; 0 means the task's own number"""
+    paper_eval: bool = False
+    """evaluate as the papers do: 1,000 episodes (100 where episodes are slow) after every round"""
+    apply: Literal["filter", "repack", "mask"] = "filter"
+    """how dropped records leave the minibatches: as each filter says, or one way for all"""
+    checkpoint_every: int = 0
+    """rounds between checkpoints from which an interrupted cell goes on; 0: none. Environments start new episodes
+    at each, which decides the result: let several episodes fit in between"""
+    corrupt: str = "none"
+    """make records harmful on purpose, KIND:FRACTION as in reward-flip:0.2; the report says who finds them"""
+    trace: bool = False
+    """write what each round dropped, with its scores, to trace/ in each run directory"""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto takes, per task, the device on which a short round was faster, on a Ray cluster the CPU; cuda means cuda"""
+    compile: Compile = "auto"
+    """compile the optimizer step; auto does on a CPU with a C++ compiler, where a run is long enough to repay it"""
+    jobs: int = 0
+    """cells side by side, on one thread each; 0 means one a core, as far as memory allows"""
+    out: Path = Path("runs")
+    """folder of the run directories"""
+    baseline: bool = True
+    """run the baseline `none` as well"""
+    cell_timeout: float = 0.0
+    """seconds after which a cell is ended and counts as failed; 0 means no limit"""
+
+
+def plan(sweep: Sweep, *, here: bool = True) -> list[Cell]:
+    """All cells of the sweep: the longest task first, seed by seed, the filters of one seed next to each other in time.
+
+    Args:
+        sweep: what to run.
+        here: the cells run on this machine.
+
+    Raises:
+        UsageError: for anything on the command line that does not exist or can't be.
+    """
+    specs = filter_specs(sweep)
+    tasks = pick_tasks(sweep)
+    devices = {task: pick_device(sweep.device, task, sweep.out, here=here) for task in tasks}
+    tasks = [with_compile(task, devices[task], sweep.compile) for task in tasks]
+    if sweep.jobs < 0:
+        raise UsageError(f"--jobs must be 0 or more, got {sweep.jobs}")
+    if not 0 <= sweep.cell_timeout < threading.TIMEOUT_MAX:
+        raise UsageError(f"--cell-timeout must be 0 (no limit) or more seconds, got {sweep.cell_timeout:g}")
+    jobs = sweep.jobs or machine.jobs()
+    seeds = parse_seeds(sweep.seeds or str(SEEDS if sweep.task else seeds_of(sweep.suite)))
+    cells = [
+        Cell(task=task, spec=spec, seed=seed, out=sweep.out, device=devices[task], jobs=jobs, trace=sweep.trace)
+        for task in sorted(tasks, key=lambda task: task.work, reverse=True)
+        for seed in seeds
+        for spec in specs
+    ]
+    for cell in cells:
+        make_filter(cell)
+        if max(len(part.encode()) for part in cell.path.parts) > LONGEST_NAME:
+            raise UsageError(f"filter {cell.spec[:60]}… is too long for the name of a folder; shorten its fields")
+    for task in tasks:
+        make_vector_env(task.args.env_id, 1, task.args.env_kwargs, task.args.env_backend).close()
+    return cells
+
+
+def pick_tasks(sweep: Sweep) -> list[Task]:
+    """The tasks of the command line, none twice, on its backend and with its evaluation protocol."""
+    if sweep.eval_episodes < 0 or sweep.eval_every < 0:
+        raise UsageError("--eval-episodes and --eval-every must be 0 or more")
+    if sweep.checkpoint_every < 0:
+        raise UsageError(f"--checkpoint-every must be 0 or more rounds, got {sweep.checkpoint_every}")
+    if sweep.paper_eval and (sweep.eval_episodes or sweep.eval_every):
+        raise UsageError("--paper-eval sets the evaluation protocol; leave out --eval-episodes and --eval-every")
+    tasks = [find_task(name) for name in sweep.task] if sweep.task else find_suite(sweep.suite)
+    return [
+        task.varied(
+            env_backend=None if sweep.env_backend == "task" else sweep.env_backend,
+            eval_episodes=task.paper_episodes if sweep.paper_eval else sweep.eval_episodes,
+            eval_every=1 if sweep.paper_eval else sweep.eval_every,
+            apply=None if sweep.apply == "filter" else sweep.apply,
+            checkpoint_every=sweep.checkpoint_every,
+            corrupt=sweep.corrupt,
+        )
+        for task in dict.fromkeys(tasks)
+    ]
+
+
+def filter_specs(sweep: Sweep) -> list[str]:
+    """Canonical specs of the filters asked for, the baseline first, none twice."""
+    asked = [spec for group in sweep.filter for spec in group]
+    if not asked:
+        raise UsageError(f"say which filter to run with --filter; there is: {', '.join(names())}")
+    specs = [str(parse(spec)) for word in asked for spec in (names() if word == "all" else [word])]
+    return list(dict.fromkeys(([BASELINE] if sweep.baseline else []) + specs))
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """`5` -> 0..4; `0,3,7` -> those; `3,` -> just 3."""
+    try:
+        numbers = [int(word) for word in text.replace(" ", "").split(",") if word]
+    except ValueError:
+        numbers = []
+    if "," not in text and numbers:
+        numbers = list(range(numbers[0]))
+    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
+        raise UsageError(f"--seeds takes a number of seeds such as 5, or different seeds such as 0,3,7; got {text!r}")
+    return tuple(numbers)
+
+
+def pick_device(device: Literal["auto", "cpu", "cuda"], task: Task, out: Path, *, here: bool = True) -> Device:
+    """The device to train a task on; `auto` goes on with that of its past runs below `out`, or measures.
+
+    Args:
+        device: what is asked for.
+        task: what to train.
+        out: folder of the run directories.
+        here: the cells run on this machine; elsewhere nothing can be measured, and `auto` begins with the CPU.
+
+    Raises:
+        UsageError: cuda is asked for and not there.
+    """
+    if device == "auto":
+        return device_of_past_runs(task, out, here=here) or (faster_device(task) if here else "cpu")
+    if device == "cuda" and here and not torch.cuda.is_available():
+        raise UsageError("--device cuda: this PyTorch finds no CUDA device; use --device cpu or install a CUDA build")
+    return device
+
+
+def with_compile(task: Task, device: Device, compile: Compile) -> Task:
+    """The task with `auto` decided, so that all its cells are made the same way and say so."""
+    on = device == "cpu" and pays(task.args) if compile == "auto" else compile == "on" and has_compiler()
+    return replace(task, args=replace(task.args, compile="on" if on else "off"))
+
+
+def left_to_run(cells: list[Cell], *, retry_failed: bool, console: Console) -> list[Cell]:
+    """The cells that are neither complete nor failed, and of the failed ones those that get another try.
+
+    Raises:
+        UsageError: a cell's folder holds a run of other settings or is damaged.
+    """
+    complete = [cell for cell in cells if is_complete(cell)]
+    changed = sorted({name for cell in complete for name in changed_sources(cell)})
+    if changed:
+        console.print(
+            f"note: some complete cells were made by another version of {', '.join(changed)}; "
+            "`python -m harness.verify` names them"
+        )
+    done = set(complete) | {cell for cell in cells if not retry_failed and is_failed(cell)}
+    missing = [cell for cell in cells if cell not in done]
+    for cell in missing:
+        forget_failure(cell)
+    return missing
+
+
+def tally(cells: list[Cell], missing: list[Cell]) -> str:
+    """How many cells there are, and in which state."""
+    states = [status(cell.path) for cell in cells]
+    failed = states.count("failed")
+    hint = f", {failed} failed before (--retry-failed runs them again)" if failed else ""
+    return f"{len(cells)} cells, {states.count('complete')} of them complete{hint}, {len(missing)} to run"
+
+
+def check_writable(out: Path) -> None:
+    """Raise UsageError unless files can be written below `out`."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / f".write-{os.getpid()}"
+        try:
+            probe.write_bytes(bytes(PROBE_BYTES))
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write to the output folder {out} ({error.strerror}); choose another --out") from error
