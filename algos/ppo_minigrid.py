@@ -6,11 +6,9 @@ python -m algos.ppo_minigrid --env-id MiniGrid-Empty-8x8-v0 --filter iif
 """
 
 import sys
-import time
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -19,16 +17,19 @@ import tyro
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from algos.envs.evaluate import make_evaluator
-from algos.envs.vector import Envs, fragments, make_vector_env
-from algos.training.checkpoint import is_due, restart, settings_hash
-from algos.training.compiled import BLANK_SIZE, Calls, Compile, choose_calls
-from algos.training.corrupt import Corrupted, Corruption
-from algos.training.recorder import ConsoleRecorder, Recorder, Round, check_parameters, mean_losses
-from algos.training.streams import Stream, generator, seed_sequences, sub_seeds
+from algos.envs.episodes import end_episodes, fragments
+from algos.envs.vector import make_vector_env
+from algos.training.acting import EnvEvaluation, EnvState, tensor
+from algos.training.alone import make_command
+from algos.training.compiled import Compile
+from algos.training.corrupt import Corruption
+from algos.training.finite import check_advantages, check_parameters, mean_losses
+from algos.training.loop import Loop
+from algos.training.recorder import Recorder
+from algos.training.settings import check_settings
+from algos.training.streams import network_stream
 from filters.api import Filter, Objective, Params, Rollout, Selection, minibatches, run_filter
-from filters.errors import TrainingError, UsageError, run_command
-from filters.registry import make
+from filters.errors import UsageError, run_command
 
 LOSSES = ("policy_loss", "value_loss", "entropy")
 
@@ -95,21 +96,7 @@ class Args:
     """widths of separate tanh layers for policy and value behind the shared trunk; none: linear heads"""
 
     def __post_init__(self) -> None:
-        for name in ("total_steps", "num_envs", "num_steps", "update_epochs", "eval_every", "eval_episodes"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}")
-        Corruption.parse(self.corrupt)
-        if self.checkpoint_every < 0:
-            raise UsageError(f"checkpoint_every must be 0 or more rounds, got {self.checkpoint_every}")
-        if not 2 <= self.minibatch_size <= self.batch_size:
-            raise UsageError(f"minibatch_size must lie in 2..{self.batch_size} (T·N), got {self.minibatch_size}")
-        for name in ("gamma", "gae_lambda"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UsageError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
-        if not self.learning_rate > 0:
-            raise UsageError(f"learning_rate must be above 0, got {self.learning_rate}")
-        if self.device == "cuda" and not torch.cuda.is_available():
-            raise UsageError("device cuda: this PyTorch finds no CUDA device; use cpu or install a CUDA build")
+        check_settings(self)
 
     @property
     def batch_size(self) -> int:
@@ -147,16 +134,12 @@ class Agent(nn.Module):
 
     def features(self, obs: Tensor) -> Tensor:
         """Trunk features [n, 64] of grids [n, H, W, C]."""
-        weight = self.trunk[0].weight
-        assert isinstance(weight, Tensor)
-        pixels = obs.permute(0, 3, 1, 2).to(weight.dtype) / self.obs_scale
-        features: Tensor = self.trunk(pixels)
-        return features
+        pixels = obs.permute(0, 3, 1, 2).to(next(self.parameters()).dtype) / self.obs_scale
+        return self.trunk(pixels)
 
     def forward(self, obs: Tensor) -> Tensor:
         """Action logits [n, A]."""
-        logits: Tensor = self.actor(self.features(obs))
-        return logits
+        return self.actor(self.features(obs))
 
     def policy_and_value(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Action logits [n, A] and values [n]."""
@@ -194,23 +177,9 @@ class Batch(NamedTuple):
         """The records of these numbers, in this order."""
         return Batch(*(column[index] for column in self))
 
-    @staticmethod
-    def blank(envs: Envs, device: str) -> "Batch":
-        """A minibatch of zeros, to trace the optimizer step with."""
-        obs, actions = (
-            np.zeros((BLANK_SIZE, *(space.shape or ())), space.dtype) for space in (envs.obs_space, envs.action_space)
-        )
-        numbers = torch.zeros(4, BLANK_SIZE, device=device)
-        return Batch(tensor(obs, device), torch.as_tensor(actions).to(device), *numbers)
-
     def normalized(self) -> "Batch":
-        """The same records, their advantages normalised among themselves."""
-        return self._replace(advantages=normalize(self.advantages))
-
-
-def normalize(advantages: Tensor) -> Tensor:
-    """Shift and scale to mean 0 and standard deviation 1."""
-    return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        """The same records, their advantages shifted and scaled among themselves to mean 0, standard deviation 1."""
+        return self._replace(advantages=(self.advantages - self.advantages.mean()) / (self.advantages.std() + 1e-8))
 
 
 def columns(rollout: Rollout) -> Batch:
@@ -301,64 +270,15 @@ def gae(
     return advantages, deltas
 
 
-@dataclass
-class State:
-    """What training carries from round to round."""
-
-    agent: Agent
-    optimizer: torch.optim.Optimizer
-    calls: Calls
-    """the agent's policy and `optimizer_step`, compiled or not"""
-    envs: Envs
-    obs: NDArray[Any]
-    """[N, *obs] where the next rollout starts"""
-    episode_returns: NDArray[np.float64]
-    """[N] sums of rewards of the episodes under way"""
-    rngs: dict[Stream, torch.Generator]
-    eval_seeds: np.random.Generator
-    """draws one seed an evaluation episode"""
-    corruption: np.random.SeedSequence
-    """where each round's corruption is drawn from"""
-    corrupted: Corrupted | None = None
-    """what was made harmful in the last rollout, for the recorder alone"""
-    round: int = 0
-
-
-def open_state(args: Args) -> State:
+def open_state(args: Args) -> EnvState:
     """Environments, network and random streams at the start of a run; nothing global is seeded."""
-    seeds = seed_sequences(args.seed)
     envs = make_vector_env(args.env_id, args.num_envs, args.env_kwargs, args.env_backend)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(seeds["network"].generate_state(1)[0]))
-        agent = Agent(envs.obs_space, envs.action_space, args)
-    agent.to(args.device)
-    if args.optimizer == "sgd":
-        optimizer: torch.optim.Optimizer = torch.optim.SGD(agent.parameters(), lr=args.learning_rate, fused=True)
-    else:
-        optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=args.adam_eps, fused=True)
-    obs = envs.reset(sub_seeds(seeds["environment"], args.num_envs))
-    return State(
-        agent=agent,
-        optimizer=optimizer,
-        calls=choose_calls(
-            optimizer_step, agent, optimizer, Batch.blank(envs, args.device), tensor(obs, args.device), args
-        ),
-        envs=envs,
-        obs=obs,
-        episode_returns=np.zeros(args.num_envs),
-        rngs={name: generator(sequence, args.device) for name, sequence in seeds.items()},
-        eval_seeds=np.random.default_rng(seeds["evaluation"]),
-        corruption=seeds["corruption"],
-    )
+    with network_stream(args.seed):
+        agent = Agent(envs.obs_space, envs.action_space, args).to(args.device)
+    return EnvState.begin(args, envs, agent, step=optimizer_step, batch=Batch)
 
 
-def tensor(array: NDArray[Any], device: str) -> Tensor:
-    """Observations and numbers as the network takes them: bytes stay bytes, all else becomes float32."""
-    host = torch.as_tensor(array if array.dtype == np.uint8 else array.astype(np.float32, copy=False))
-    return host if device == "cpu" else host.pin_memory().to(device, non_blocking=True)
-
-
-def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list[float]]:
+def collect(state: EnvState, args: Args, recorder: Recorder) -> tuple[Rollout, list[float]]:
     """Play T steps in N environments. Returns the rollout [n] and the returns of the episodes that ended in it.
 
     Leaves in `state.corrupted` which of the records were made harmful on purpose.
@@ -381,18 +301,15 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
         state.obs, final_obs[t], rewards[t] = step.obs, step.final_obs, training_rewards(step.rewards)
         # A lost life ends what can be earned with it, but not the game.
         terminated[t], truncated[t] = step.terminated | step.life_lost, step.truncated
-        state.episode_returns += step.rewards
-        over = step.terminated | step.truncated
-        ended += state.episode_returns[over].tolist()
-        state.episode_returns[over] = 0
+        ended += end_episodes(state.episode_returns, step)
 
     clock.start("inference")
     done = terminated | truncated
     trajectory = fragments(done)
-    corrupted = Corruption.parse(args.corrupt).open(state.corruption, state.round, trajectory)
+    corrupted = state.corrupted = Corruption.parse(args.corrupt).open(state.corruption, state.round, trajectory)
     actions, rewards = corrupted.actions(actions, state.envs.action_space), corrupted.rewards(rewards)
-    b_obs = tensor(obs.reshape(T * N, *obs.shape[2:]), args.device)
-    b_actions = torch.as_tensor(actions.reshape(T * N, *actions.shape[2:])).to(args.device)
+    b_obs = tensor(obs.reshape(T * N, *obs.shape[2:]), args.device)  # [n, *obs]
+    b_actions = torch.as_tensor(actions.reshape(T * N, *actions.shape[2:])).to(args.device)  # [n, *act]
     last = done.copy()
     last[-1] = True
     with torch.no_grad():
@@ -402,11 +319,9 @@ def collect(state: State, args: Args, recorder: Recorder) -> tuple[Rollout, list
         next_values = np.concatenate([values[1:], np.zeros_like(values[:1])])
         next_values[last] = state.agent.policy_and_value(tensor(final_obs[last], args.device))[1].cpu().numpy()
     advantages, deltas = gae(rewards, values, next_values, terminated, truncated, args)
-    if not np.isfinite(advantages).all():
-        raise TrainingError(f"rewards or values are not finite in round {state.round}; try a smaller learning rate")
+    check_advantages(advantages, state.round)
     b_returns = tensor(advantages.reshape(T * N), args.device) + b_values
     b_advantages = tensor(corrupted.advantages(advantages).reshape(T * N), args.device)
-    state.corrupted = corrupted
     rollout = Rollout(
         obs=b_obs,
         actions=b_actions,
@@ -438,7 +353,7 @@ def optimizer_step(agent: Agent, optimizer: torch.optim.Optimizer, mb: Batch, ar
     return losses.detach()
 
 
-def update(state: State, rollout: Rollout, selection: Selection, apply: Any, args: Args) -> tuple[Tensor, int]:
+def update(state: EnvState, rollout: Rollout, selection: Selection, apply: Any, args: Args) -> tuple[Tensor, int]:
     """The PPO epochs on the kept records. Returns the losses summed over the minibatches [3] and their number."""
     b_records = columns(rollout)
     sums = torch.zeros(len(LOSSES), device=args.device)
@@ -471,24 +386,8 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
     clock = recorder.clock
     clock.start("startup")
     state = open_state(args)
-    recorder.start(compiled=state.calls.compiled)
-    if args.checkpoint_every:
-        recorder.resume(state)
-    evaluator = make_evaluator(args.env_id, args.env_kwargs, args.env_backend, args.eval_episodes)
-
-    def act(obs: NDArray[Any]) -> NDArray[Any]:
-        with torch.inference_mode():
-            distribution = state.agent(tensor(obs, args.device))
-            return sample(distribution, state.rngs["evaluation"]).cpu().numpy()
-
-    while state.round < args.rounds:
-        if is_due(state.round, args.checkpoint_every):  # also right after resuming: one way for both
-            clock.start("logging")
-            recorder.checkpoint(state)
-            clock.start("startup")
-            restart(state, args)
-            evaluator.close()
-            evaluator = make_evaluator(args.env_id, args.env_kwargs, args.env_backend, args.eval_episodes)
+    loop = Loop(state, args, recorder, EnvEvaluation(state, sample, args))
+    while loop.goes_on():
         if args.anneal_lr:
             state.optimizer.param_groups[0]["lr"] = (1 - state.round / args.rounds) * args.learning_rate
         rollout, ended = collect(state, args, recorder)
@@ -501,47 +400,19 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
         losses = mean_losses(sums, steps, LOSSES, state.round)
         check_parameters(state.agent, state.round)
 
-        clock.start("logging")
-        report = Round(
-            number=state.round,
-            step=(state.round + 1) * args.batch_size,
-            rounds=args.rounds,
+        loop.report(
             selection=selection,
             trajectory=rollout.trajectory,
-            corrupted=state.corrupted,
             optimizer_steps=steps,
             losses=losses,
-            train_return=float(np.mean(ended)) if ended else None,
+            returns=ended,
+            corrupted=state.corrupted,
         )
-        state.round += 1
-        if state.round % args.eval_every == 0 or state.round == args.rounds:
-            clock.start("evaluation")
-            seeds = state.eval_seeds.integers(2**31, size=args.eval_episodes).tolist()
-            returns, lengths = evaluator.play(act, seeds)
-            clock.start("logging")
-            recorder.evaluation(report, returns=returns, lengths=lengths)
-        recorder.round(report)
-    state.envs.close()
-    evaluator.close()
+    loop.close()
     return state.agent
 
 
-def main(args: Annotated[Args, tyro.conf.arg(name="")], filter: str = "none") -> None:
-    """Train one agent, print its evaluations and write TensorBoard events below runs/.
-
-    With checkpoints, the same command goes on where an interrupted run made its last one.
-
-    Args:
-        args: settings.
-        filter: filter spec, as in iif:fraction=0.25
-    """
-    chosen = make(filter)
-    name = f"{args.env_id.replace('/', '-')}__{Path(__file__).stem}__{filter.replace('/', '-')}__{args.seed}"
-    stamp = settings_hash(args) if args.checkpoint_every else int(time.time())
-    recorder = ConsoleRecorder(Path("runs") / "alone" / f"{name}__{stamp}", args)
-    train(args, chosen, recorder)
-    recorder.close()
-
+main = make_command(train, Args)
 
 if __name__ == "__main__":
     sys.exit(run_command(lambda: tyro.cli(main)))

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import tyro
 
-from algos.envs.vector import make_env
+from algos.envs.single import make_env
 from filters.api import Filter
 from filters.errors import UsageError, run_command
 from filters.registry import make, parse

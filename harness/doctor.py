@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from algos.envs.extras import MODULES, extra_for, is_installed
-from algos.envs.vector import Backend, make_vector_env
+from algos.envs.interface import Backend
+from algos.envs.vector import make_vector_env
 from filters.errors import UsageError, run_command
 from harness import run
 from harness.cells.provenance import PACKAGES, code_version, cpu_model, package_version

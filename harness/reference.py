@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 import tyro
 
-from algos.training.recorder import ConsoleRecorder
+from algos.training.alone import ConsoleRecorder
 from filters.errors import UsageError, run_command
 from filters.gradients.reference import Reference
 from filters.registry import make

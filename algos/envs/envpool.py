@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from algos.envs.extras import require_extra
-from algos.envs.vector import Step
+from algos.envs.interface import Step
 from filters.errors import UsageError
 
 OF_THE_POOL = {
@@ -28,7 +28,7 @@ OWN_LIMIT = ("ALE/", "BabyAI-", "MiniGrid-", "highway-")
 
 
 class EnvPoolVectorEnv:
-    """The fast backend: EnvPool's native environments on one thread (see `algos.envs.vector.Envs`)."""
+    """The fast backend: EnvPool's native environments on one thread (see `algos.envs.interface.Envs`)."""
 
     def __init__(self, env_id: str, num_envs: int, kwargs: Mapping[str, Any] | None = None) -> None:
         self.env_id, self.num_envs, self.kwargs = env_id, num_envs, kwargs

@@ -7,7 +7,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from algos.envs.vector import Backend, make_env
+from algos.envs.envpool import Pool, find_spec
+from algos.envs.interface import Backend
+from algos.envs.single import make_env
 
 Act = Callable[[NDArray[Any]], NDArray[Any]]
 """observations [m, *obs] -> actions [m, *act], stochastic, with its own random stream"""
@@ -68,8 +70,6 @@ class EnvPoolEvaluator:
     """One environment an episode, made anew at each call: EnvPool takes seeds only when it makes environments."""
 
     def __init__(self, env_id: str, kwargs: Mapping[str, Any] | None) -> None:
-        from algos.envs.envpool import find_spec
-
         find_spec(env_id, kwargs)
         self.env_id, self.kwargs = env_id, kwargs
 
@@ -81,8 +81,6 @@ class EnvPoolEvaluator:
 
     def play_at_once(self, act: Act, seeds: Sequence[int]) -> Episodes:
         """Play one episode a seed, all side by side; environments that ended theirs rest."""
-        from algos.envs.envpool import Pool
-
         pool = Pool(self.env_id, seeds, self.kwargs)
         returns = np.zeros(len(seeds))
         lengths = np.zeros(len(seeds), np.int64)

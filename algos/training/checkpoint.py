@@ -6,12 +6,10 @@ not, with seeds that depend on the run's seed and the round alone. Everything el
 random stream. A checkpoint holds tensors, numbers and text, and is never unpickled.
 """
 
-import hashlib
 import io
 import json
 import os
 import zipfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from algos.envs.vector import make_vector_env
 from algos.training.clock import PHASES, Phase
 from algos.training.compiled import open_optimizer_state
-from algos.training.streams import at_round, seed_sequences, sub_seeds
+from algos.training.state import AgentState
 
 FORMAT = "filtergym-checkpoint-1"
 FILE = "checkpoint.pt"
@@ -34,31 +31,7 @@ class CheckpointError(Exception):
     """A checkpoint is damaged or of another run; the sentence says which."""
 
 
-def settings_hash(args: Any) -> str:
-    """A short name for an agent's settings, all of them."""
-    return hashlib.sha256(json.dumps(asdict(args), sort_keys=True).encode()).hexdigest()[:12]
-
-
-def is_due(round: int, every: int) -> bool:
-    """Whether a checkpoint is made before that round; with `every` 0 never, and not before the first."""
-    return every > 0 and round > 0 and round % every == 0
-
-
-def restart(state: Any, args: Any) -> None:
-    """Start the training environments anew, with seeds of their own for `state.round`.
-
-    The episodes under way are over for good. As at every end of a rollout, their last record is already bootstrapped
-    with the value of the observation that followed, so they count as truncated; their returns are never reported.
-    """
-    state.envs.close()
-    # Made anew, not only reset: an engine may remember earlier episodes.
-    state.envs = make_vector_env(args.env_id, args.num_envs, args.env_kwargs, args.env_backend)
-    sequence = at_round(seed_sequences(args.seed)["environment"], state.round)
-    state.obs = state.envs.reset(sub_seeds(sequence, args.num_envs))
-    state.episode_returns = np.zeros(args.num_envs)
-
-
-def snapshot(state: Any) -> Content:
+def snapshot(state: AgentState) -> Content:
     """All that `restore` needs; the tensors are the state's own, not copies."""
     return {
         "format": FORMAT,
@@ -76,7 +49,7 @@ def moments(optimizer: torch.optim.Optimizer) -> list[dict[str, Tensor]]:
     return [dict(optimizer.state[param]) for group in optimizer.param_groups for param in group["params"]]
 
 
-def save(path: Path, state: Any, extra: dict[str, Any]) -> None:
+def save(path: Path, state: AgentState, extra: dict[str, Any]) -> None:
     """Write a checkpoint durably: after a crash there is the one before or the whole new one.
 
     Args:
@@ -111,7 +84,7 @@ def sync_folder(folder: Path) -> None:
             os.close(number)
 
 
-def load(path: Path, state: Any) -> Content:
+def load(path: Path, state: AgentState) -> Content:
     """Read a checkpoint of a state like this one; nothing in the file is executed and nothing is changed.
 
     Raises:
@@ -144,7 +117,7 @@ def read(content: bytes) -> Any:
     return torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
 
 
-def restore(state: Any, content: Content) -> None:
+def restore(state: AgentState, content: Content) -> None:
     """Put what was loaded into a state that `open_state` made, in place: a compiled step holds on to its tensors.
 
     Raises:

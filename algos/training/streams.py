@@ -1,5 +1,7 @@
 """Where does each kind of randomness come from, so that a filter's draws change nothing else?"""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
@@ -18,6 +20,14 @@ def seed_sequences(seed: int) -> dict[Stream, np.random.SeedSequence]:
 def at_round(sequence: np.random.SeedSequence, round: int) -> np.random.SeedSequence:
     """A sequence of its own for that round, the same however often others were spawned before."""
     return np.random.SeedSequence(sequence.entropy, spawn_key=(*sequence.spawn_key, round))
+
+
+@contextmanager
+def network_stream(seed: int) -> Iterator[None]:
+    """A network made within draws its weights from the run's own stream; torch's global generator stays as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(seed_sequences(seed)["network"].generate_state(1)[0]))
+        yield
 
 
 def generator(sequence: np.random.SeedSequence, device: torch.device | str = "cpu") -> torch.Generator:

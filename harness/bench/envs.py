@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from algos.envs.vector import Backend, make_vector_env
+from algos.envs.interface import Backend
+from algos.envs.vector import make_vector_env
 from filters.errors import UsageError, run_command
 from filters.registry import suggest
 from harness.tasks.catalogue import TASKS

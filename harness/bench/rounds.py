@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from algos.envs.vector import make_env
+from algos.envs.evaluate import make_evaluator
+from algos.envs.single import make_env
 from algos.training.recorder import SilentRecorder
 from filters.api import run_filter
 from filters.errors import UsageError
@@ -66,7 +67,7 @@ class Ours:
     def evaluate(self) -> None:
         """One evaluation, as the task's protocol has it."""
         args = self.args
-        evaluator = self.module.make_evaluator(args.env_id, args.env_kwargs, args.env_backend, args.eval_episodes)
+        evaluator = make_evaluator(args.env_id, args.env_kwargs, args.env_backend, args.eval_episodes)
 
         def act(obs: Any) -> Any:
             with torch.inference_mode():

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from algos.envs.vector import make_env
+from algos.envs.single import make_env
 from filters.api import run_filter
 from filters.errors import UsageError
 from filters.registry import parse

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from algos.envs.vector import make_env
+from algos.envs.single import make_env
 from filters.api import Rollout
 from filters.heuristics import monte_carlo_advantages
 from harness.looking.rounds import Training

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from algos.envs.vector import Step
-from algos.training.recorder import SilentRecorder, mean_losses
+from algos.envs.interface import Step
+from algos.training.finite import mean_losses
+from algos.training.recorder import SilentRecorder
 from filters.api import Apply, Filter, Objective, Params, Rollout, Selection, keep_all, run_filter
 from filters.errors import UsageError
 from harness.looking.start import Start

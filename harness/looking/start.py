@@ -38,7 +38,7 @@ class Start:
                 raise UsageError(
                     "the checkpoint of --policy is of another network or optimizer; give the --task that it was made on"
                 ) from error
-            checkpoint.restart(state, args)
+            state.restart(args)
 
 
 def read_start(path: Path | None) -> Start | None:

@@ -7,7 +7,9 @@ import pytest
 
 from algos.envs import envpool as envpool_envs
 from algos.envs.envpool import EnvPoolVectorEnv, Pool
-from algos.envs.vector import Backend, make_env, make_vector_env
+from algos.envs.interface import Backend
+from algos.envs.single import make_env
+from algos.envs.vector import make_vector_env
 
 both = pytest.mark.parametrize("backend", ["gymnasium", "envpool"])
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from algos import ppo, ppo_minigrid
-from algos.training.recorder import SilentRecorder, check_parameters, mean_losses
+from algos.training.finite import check_parameters, mean_losses
+from algos.training.recorder import SilentRecorder
 from filters.errors import TrainingError
 from filters.registry import make
 

@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from algos import ppo, ppo_atari, ppo_continuous, ppo_minigrid
-from algos.envs.vector import VectorEnv, fragments
+from algos.envs.episodes import end_episodes, fragments
+from algos.envs.interface import Step
+from algos.envs.vector import VectorEnv
 from algos.training.recorder import SilentRecorder
 from filters.api import Rollout, keep_all
 from filters.iif import IIF
@@ -146,6 +148,18 @@ def test_vector_environment_shows_the_final_and_the_next_first_observation() -> 
 def test_fragments_are_cut_at_episode_ends_environment_by_environment() -> None:
     done = np.array([[0, 0], [1, 0], [0, 0], [0, 1]], np.bool_)
     assert fragments(done).tolist() == [[0, 2], [0, 2], [1, 2], [1, 2]]
+
+
+def test_returns_are_summed_until_an_episode_ends_and_start_at_zero_again() -> None:
+    no, blank = np.zeros(3, np.bool_), np.zeros((3, 1))
+    running = np.array([1.0, 2.0, 3.0])
+    rewards = np.array([0.5, 0.25, -1.0], np.float32)
+    terminated, truncated = np.array([True, False, False]), np.array([False, False, True])
+    life_lost = np.array([False, True, False])
+    assert end_episodes(running, Step(blank, rewards, terminated, truncated, blank, life_lost)) == [1.5, 2.0]
+    assert running.tolist() == [0.0, 2.25, 0.0]
+    assert end_episodes(running, Step(blank, rewards, no, no, blank, no)) == []
+    assert running.tolist() == [0.5, 2.5, -1.0]
 
 
 @pytest.mark.parametrize(("module", "args"), [*AGENTS, SHARED])

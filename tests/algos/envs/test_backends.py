@@ -13,7 +13,9 @@ from scipy.stats import ks_2samp
 from algos.envs import envpool as envpool_envs
 from algos.envs.envpool import EnvPoolVectorEnv, Pool
 from algos.envs.evaluate import Act, make_evaluator
-from algos.envs.vector import Backend, Envs, Step, make_env, make_vector_env
+from algos.envs.interface import Backend, Envs, Step
+from algos.envs.single import make_env
+from algos.envs.vector import make_vector_env
 
 BACKENDS: tuple[Backend, ...] = ("gymnasium", "envpool")
 EVERY = [

@@ -10,7 +10,9 @@ import pytest
 
 from algos.envs import extras
 from algos.envs.envpool import EnvPoolVectorEnv, Pool, ended_itself
-from algos.envs.vector import Backend, VectorEnv, make_env, make_vector_env
+from algos.envs.interface import Backend
+from algos.envs.single import make_env
+from algos.envs.vector import VectorEnv, make_vector_env
 from filters.errors import UsageError
 
 BACKENDS = ("gymnasium", "envpool")

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from algos.envs.evaluate import AT_ONCE, SIDE_BY_SIDE, make_evaluator
-from algos.envs.vector import Backend, make_env, make_vector_env
+from algos.envs.interface import Backend
+from algos.envs.single import make_env
+from algos.envs.vector import make_vector_env
 
 SEEDS = list(range(100, 160))
 E = len(SEEDS)

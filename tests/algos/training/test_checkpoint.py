@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from algos import ppo, ppo_atari, ppo_continuous, ppo_minigrid
-from algos.training.checkpoint import FILE, CheckpointError, load, restart, restore, save
+from algos.training.alone import ConsoleRecorder
+from algos.training.checkpoint import FILE, CheckpointError, load, restore, save
 from algos.training.compiled import has_compiler
-from algos.training.recorder import ConsoleRecorder, Round, SilentRecorder
+from algos.training.recorder import Round, SilentRecorder
 from filters.errors import UsageError
 from filters.registry import make
 
@@ -140,7 +141,7 @@ def test_environments_start_anew_at_checkpoints_and_only_there() -> None:
     seen = [state.obs]
     for state.round in (2, 4, 2):
         ppo.collect(state, MLP, SilentRecorder())
-        restart(state, MLP)
+        state.restart(MLP)
         assert not state.episode_returns.any()
         seen.append(state.obs)
     assert np.array_equal(seen[1], seen[3])

@@ -10,6 +10,7 @@ import torch
 
 from algos import ppo, ppo_atari, ppo_continuous, ppo_minigrid
 from algos.training import compiled
+from algos.training.acting import blank_batch
 from algos.training.compiled import CompileWarning, choose_calls, has_compiler, pays
 from algos.training.recorder import SilentRecorder
 from filters.api import Selection
@@ -60,7 +61,7 @@ def test_an_annealed_learning_rate_reaches_the_compiled_step() -> None:
     state = ppo.open_state(replace(AGENTS["ppo"][1], compile="on"))
     state.optimizer.param_groups[0]["lr"] = 0.0
     before = [param.detach().clone() for param in state.agent.parameters()]
-    blank = ppo.Batch.blank(state.envs, "cpu")
+    blank = blank_batch(ppo.Batch, state.envs, "cpu")
     state.calls.step(blank._replace(advantages=torch.randn(len(blank.values)), returns=torch.ones(len(blank.values))))
     assert all(torch.equal(one, other) for one, other in zip(before, state.agent.parameters(), strict=True))
 
@@ -83,7 +84,7 @@ def test_a_step_that_can_t_be_compiled_falls_back_with_one_warning() -> None:
 
     args = replace(AGENTS["ppo"][1], compile="on")
     state = ppo.open_state(replace(args, compile="off"))
-    blank = ppo.Batch.blank(state.envs, "cpu")
+    blank = blank_batch(ppo.Batch, state.envs, "cpu")
     with pytest.warns(CompileWarning, match="training goes on without") as caught:
         calls = choose_calls(branching, state.agent, state.optimizer, blank, torch.zeros(2, 4), args)
     assert len(caught) == 1
@@ -122,5 +123,5 @@ def test_auto_compiles_long_runs_where_there_is_a_compiler(
 def test_a_blank_minibatch_has_the_columns_of_a_rollout(module: ModuleType) -> None:
     state = module.open_state(AGENTS[module.__name__.rpartition(".")[2]][1])
     rollout, _ = module.collect(state, AGENTS[module.__name__.rpartition(".")[2]][1], SilentRecorder())
-    for blank, column in zip(module.Batch.blank(state.envs, "cpu"), module.columns(rollout), strict=True):
+    for blank, column in zip(blank_batch(module.Batch, state.envs, "cpu"), module.columns(rollout), strict=True):
         assert (blank.dtype, blank.shape[1:]) == (column.dtype, column.shape[1:])

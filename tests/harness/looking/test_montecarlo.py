@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from algos import ppo
-from algos.envs.vector import make_env
+from algos.envs.single import make_env
 from filters.errors import UsageError
 from filters.registry import make
 from harness.looking.montecarlo import play_advantages, repeated_advantages

@@ -35,7 +35,7 @@ def test_a_checkpoint_to_start_from(tmp_path: Path) -> None:
     task = Task("test/v1", "", args, random=0.0, solved=1.0, returns=(-500.0, 500.0))
     run = Training(task, make("iif"), seed=4)
     run.update(run.collect())
-    checkpoint.restart(run.state, run.args)
+    run.state.restart(run.args)
     checkpoint.save(tmp_path / "checkpoint.pt", run.state, {})
     again = Training(task, make("iif"), seed=4, start=read_start(tmp_path / "checkpoint.pt"))
     for number in (2, 3):
