@@ -30,6 +30,7 @@ from harness.sweeps.plan import BASELINE, Sweep, check_writable, left_to_run, pl
 from harness.sweeps.progress import SweepProgress
 from harness.sweeps.summary import print_summary
 from harness.tasks.catalogue import SUITES, TASKS
+from harness.tasks.own import outside
 from leaderboard.report import print_report
 from leaderboard.runs.store import status
 
@@ -150,9 +151,17 @@ def print_list(console: Console) -> None:
     width = max(map(len, TASKS))
     for task in TASKS.values():
         console.print(f"  {task.id:{width}}  {task.about}", highlight=False)
+    tasks, suites = outside()
+    for name, place in tasks.items():
+        console.print(f"  {name:{width}}  of an installed package, {place}", highlight=False)
+    console.print(
+        f"  {'or':{width}}  an import path (my_pkg.my_mod:MY_TASK), or an environment (--env)", highlight=False
+    )
     console.print("suites", style="bold")
-    for name, tasks in SUITES.items():
-        console.print(f"  {name}: {', '.join(tasks)}", highlight=False)
+    for name, members in SUITES.items():
+        console.print(f"  {name}: {', '.join(members)}", highlight=False)
+    for name, place in suites.items():
+        console.print(f"  {name}: of an installed package, {place}", highlight=False)
 
 
 if __name__ == "__main__":

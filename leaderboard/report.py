@@ -64,6 +64,7 @@ def render(comparison: Comparison, *, width: int = WIDTH) -> RenderableType:
     for task in comparison.tasks:
         parts += [draw(sheet, width) for sheet in task_sheets(task, comparison.baseline)]
         parts += [Text(f"{task.task}: {problem}\n", style="red") for problem in task.problems]
+        parts += [Text(f"{task.task}: {note}\n") for note in task.notes]
     parts += [draw(sheet, width) for sheet in (*detection_sheets(comparison), *suite_sheets(comparison))]
     parts += [Text(line, style="dim") for line in legend(comparison)]
     return Group(*parts)
@@ -75,6 +76,7 @@ def to_markdown(comparison: Comparison) -> str:
     for task in comparison.tasks:
         blocks += [_markdown_table(sheet) for sheet in task_sheets(task, comparison.baseline)]
         blocks += [f"**{_escape(f'{task.task}: {problem}')}**" for problem in task.problems]
+        blocks += [_escape(f"{task.task}: {note}") for note in task.notes]
     blocks += [_markdown_table(sheet) for sheet in (*detection_sheets(comparison), *suite_sheets(comparison))]
     blocks.append("\n".join(f"- {_escape(line)}" for line in legend(comparison)))
     return "\n\n".join(blocks) + "\n"

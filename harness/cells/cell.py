@@ -19,6 +19,7 @@ from harness.cells.provenance import provenance
 from harness.cells.record import RunRecorder
 from harness.cells.resume import Checkpoints, can_go_on, clear_leftovers, run_key
 from harness.cells.sources import filter_sources, project_sources
+from harness.tasks.own import is_own
 from harness.tasks.task import Task
 from leaderboard.runs.store import SCHEMA, cell_dir, read_config, read_failure, read_run, status, write_json
 
@@ -91,6 +92,8 @@ def describe(cell: Cell) -> dict[str, Any]:
         "args": asdict(cell.task.args) | {"seed": cell.seed, "device": cell.device},  # the device may be elsewhere
         "references": cell.task.references,
     }
+    if is_own(cell.task.id):  # what the id stands for is known here alone
+        config |= {"task_apply": cell.task.apply, "task_filters": cell.task.filter_defaults}
     if sources := filter_sources(filter):
         config["filter_sources"] = sources
     roundtrip: dict[str, Any] = json.loads(json.dumps(config))

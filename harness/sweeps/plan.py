@@ -1,7 +1,9 @@
 """Which cells does a sweep consist of, and which of them are still to run?"""
 
+import math
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,7 +19,9 @@ from filters.registry import names, parse
 from harness.cells.cell import Cell, changed_sources, forget_failure, is_complete, is_failed, make_filter
 from harness.sweeps import machine
 from harness.sweeps.devices import Device, device_of_past_runs, faster_device
-from harness.tasks.catalogue import SEEDS, find_suite, find_task, seeds_of
+from harness.tasks import own, recipe
+from harness.tasks.catalogue import SEEDS, seeds_of
+from harness.tasks.recipe import AgentName
 from harness.tasks.task import Task
 from leaderboard.runs.store import status
 
@@ -38,6 +42,21 @@ class Sweep:
     """the suite of tasks to run"""
     task: tuple[str, ...] = ()
     """tasks to run instead of a suite"""
+    env: str = ""
+    """an environment to make a task of instead: a Gymnasium id, as in my_pkg.my_mod:my/Env-v0"""
+    agent: AgentName = "auto"
+    """with --env: what trains on it; auto chooses by the environment's spaces"""
+    like: str = ""
+    """with --env: a task whose settings to begin with, as in LunarLander-adam"""
+    set: Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction] = ()
+    """with --env: settings of the agent, as in learning_rate=3e-4 num_envs=8"""
+    steps: int = 0
+    """with --env: environment steps to train for; 0 means those of the agent or of --like"""
+    random: float | None = None
+    """with --env: mean return of a random policy, the 0 of scores; measured at the first use unless said"""
+    solved: float | None = None
+    """with --env: return of a good policy, the 1 of scores; the environment's own threshold, else the best evaluation
+    seen, unless said"""
     seeds: str = ""
     """how many seeds (5 means 0 to 4), or a list of them (0,3,7; a single one as 3,); the suite's own number, which is
     mostly 5, by default"""
@@ -91,7 +110,7 @@ def plan(sweep: Sweep, *, here: bool = True) -> list[Cell]:
     if not 0 <= sweep.cell_timeout < threading.TIMEOUT_MAX:
         raise UsageError(f"--cell-timeout must be 0 (no limit) or more seconds, got {sweep.cell_timeout:g}")
     jobs = sweep.jobs or machine.jobs()
-    seeds = parse_seeds(sweep.seeds or str(SEEDS if sweep.task else seeds_of(sweep.suite)))
+    seeds = parse_seeds(sweep.seeds or str(SEEDS if sweep.task or sweep.env else seeds_of(sweep.suite)))
     cells = [
         Cell(task=task, spec=spec, seed=seed, out=sweep.out, device=devices[task], jobs=jobs, trace=sweep.trace)
         for task in sorted(tasks, key=lambda task: task.work, reverse=True)
@@ -109,13 +128,17 @@ def plan(sweep: Sweep, *, here: bool = True) -> list[Cell]:
 
 def pick_tasks(sweep: Sweep) -> list[Task]:
     """The tasks of the command line, none twice, on its backend and with its evaluation protocol."""
+    check_env_options(sweep)
     if sweep.eval_episodes < 0 or sweep.eval_every < 0:
         raise UsageError("--eval-episodes and --eval-every must be 0 or more")
     if sweep.checkpoint_every < 0:
         raise UsageError(f"--checkpoint-every must be 0 or more rounds, got {sweep.checkpoint_every}")
     if sweep.paper_eval and (sweep.eval_episodes or sweep.eval_every):
         raise UsageError("--paper-eval sets the evaluation protocol; leave out --eval-episodes and --eval-every")
-    tasks = [find_task(name) for name in sweep.task] if sweep.task else find_suite(sweep.suite)
+    if sweep.env:
+        tasks: Sequence[Task] = [recipe.build(recipe_of(sweep), cache=sweep.out / "references", say=recipe.to_stderr)]
+    else:
+        tasks = [own.find(name) for name in sweep.task] if sweep.task else own.find_tasks(sweep.suite)
     return [
         task.varied(
             env_backend=None if sweep.env_backend == "task" else sweep.env_backend,
@@ -127,6 +150,35 @@ def pick_tasks(sweep: Sweep) -> list[Task]:
         )
         for task in dict.fromkeys(tasks)
     ]
+
+
+def check_env_options(sweep: Sweep) -> None:
+    """Raise UsageError for options of --env without it, and for tasks besides it."""
+    if sweep.env and sweep.task:
+        raise UsageError("say either --task or --env")
+    asked = {"--agent": sweep.agent != "auto", "--like": sweep.like, "--set": sweep.set, "--steps": sweep.steps}
+    asked |= {"--random": sweep.random is not None, "--solved": sweep.solved is not None}
+    stray = [name for name, said in asked.items() if said]
+    if stray and not sweep.env:
+        raise UsageError(f"{stray[0]} is for an environment of your own; say which with --env")
+    if sweep.steps < 0:
+        raise UsageError(f"--steps must be 0 (the agent's own number) or more, got {sweep.steps}")
+    for name, value in (("--random", sweep.random), ("--solved", sweep.solved)):
+        if value is not None and not math.isfinite(value):
+            raise UsageError(f"{name} must be a finite number, got {value}")
+
+
+def recipe_of(sweep: Sweep) -> recipe.Recipe:
+    """What to make a task of."""
+    return recipe.Recipe(
+        env=sweep.env,
+        agent=sweep.agent,
+        like=sweep.like,
+        settings=tuple(setting for group in sweep.set for setting in group),
+        steps=sweep.steps,
+        random=sweep.random,
+        solved=sweep.solved,
+    )
 
 
 def filter_specs(sweep: Sweep) -> list[str]:

@@ -1,5 +1,6 @@
 """What is a task? An environment with every setting that decides the result."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -27,7 +28,7 @@ class Task:
     """mean return of a uniformly random policy, the 0 of normalised scores (over 1,000 episodes; FrozenLake
     5,000, DoorKey 300, Pong 50)"""
     solved: float
-    """the 1 of normalised scores"""
+    """the 1 of normalised scores; NaN: the best evaluation that any filter compared reached"""
     returns: tuple[float, float]
     """lowest and highest return that an episode can have; where no bound is known, generous round numbers"""
     filter_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -66,9 +67,9 @@ class Task:
         return tuple(n * args.batch_size for n in evaluated)
 
     @property
-    def references(self) -> dict[str, float]:
-        """The fixed scores between which returns are normalised."""
-        return {"random": self.random, "solved": self.solved}
+    def references(self) -> dict[str, float | None]:
+        """The fixed scores between which returns are normalised; None where only the runs can say."""
+        return {"random": self.random, "solved": None if math.isnan(self.solved) else self.solved}
 
     def varied(
         self,

@@ -12,6 +12,7 @@ One cell is one (task, filter, seed) in `<out>/<task>/<filter spec>/seed-<s>/`:
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -69,7 +70,7 @@ class CellRun:
     phase_seconds: dict[str, float]
     """seconds of the whole run, by phase"""
     references: dict[str, float]
-    """the task's fixed returns of a `random` and of a `solved` policy"""
+    """the task's fixed returns of a `random` and of a `solved` policy; NaN where only the runs can say"""
     lengths: tuple[NDArray[np.int64], ...] = ()
     """the steps of the same episodes"""
     means: NDArray[np.float64] | None = None
@@ -206,7 +207,7 @@ def read_cell(path: Path) -> CellRun:
         optimizer_steps=np.array([field(line, "optimizer_steps", int, rounds) for line in log], dtype=np.int64),
         skipped_rounds=sum(field(line, "skipped", bool, rounds) for line in log),
         phase_seconds=_totals([field(line, "seconds", dict, rounds) for line in log], rounds),
-        references={name: number(references, name, path / "config.json") for name in ("random", "solved")},
+        references=_references(references, path / "config.json"),
         lengths=tuple(lengths for _, _, _, lengths in checkpoints),
         provenance={name: said for name, said in provenance.items() if name != "sources"},  # these differ by filter
         corruption=_corruption(log, rounds),
@@ -314,6 +315,11 @@ def _checkpoint(line: Json, file: Path) -> tuple[int, float, NDArray[np.float64]
     whole = [field({"lengths": length}, "lengths", int, file) for length in lengths]
     step, seconds = field(line, "step", int, file), number(line, "seconds", file)
     return step, seconds, np.array(episodes), np.array(whole, dtype=np.int64)
+
+
+def _references(said: Json, file: Path) -> dict[str, float]:
+    unknown = "solved" in said and said["solved"] is None
+    return {"random": number(said, "random", file), "solved": math.nan if unknown else number(said, "solved", file)}
 
 
 def _axis(steps: list[int], file: Path) -> NDArray[np.int64]:
