@@ -16,6 +16,7 @@ from filters.errors import UsageError, run_command
 from leaderboard.board.markdown import leaderboard_markdown
 from leaderboard.board.pages import GENERATOR, site_files
 from leaderboard.board.rows import EntrySummary, Ranking, rankings, summarise
+from leaderboard.claims.site import claims_page
 from leaderboard.entries.submission import read_entry
 from leaderboard.runs.interrupts import ignore_interruptions, interruptions_held_back
 
@@ -101,7 +102,8 @@ def _write_site(out: Path, board: tuple[Ranking, ...]) -> None:
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.absolute().parent))
     try:
-        for name, content in site_files(board):
+        entries = [summary.entry for ranking in board for summary in ranking.entries]
+        for name, content in (*site_files(board), claims_page(entries)):
             file = fresh / name
             file.parent.mkdir(exist_ok=True)
             file.write_text(content, encoding="utf-8", newline="\n")

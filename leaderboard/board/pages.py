@@ -54,7 +54,7 @@ def site_files(rankings: Sequence[Ranking]) -> Iterator[tuple[str, str]]:
     Raises:
         UsageError: if the extra `board` is not installed.
     """
-    pages = _environment()
+    pages = environment()
     entries = {summary.entry.key: summary for ranking in rankings for summary in ranking.entries}
     index = pages.get_template("index.html")
     yield "index.html", index.render(rankings=rankings, entries=entries, points=_points, chosen=_chosen)
@@ -91,7 +91,12 @@ def safe_url(url: str | None) -> str | None:
     return url if parts.scheme in ("http", "https") and parts.netloc else None
 
 
-def _environment() -> Any:
+def environment() -> Any:
+    """What the site's templates are filled with.
+
+    Raises:
+        UsageError: if the extra `board` is not installed.
+    """
     try:
         import jinja2
         import markupsafe

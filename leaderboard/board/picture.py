@@ -1,6 +1,7 @@
 """How are an entry's learning curves drawn as one picture that stands alone, on light and on dark pages?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from leaderboard.runs.store import CellRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = ("#666666", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """a grey for the baseline, then colours of the palette of Okabe and Ito"""
@@ -43,14 +45,8 @@ def draw(entry: Entry, path: Path, *, titles: dict[str, str]) -> None:
     Raises:
         UsageError: matplotlib is not installed, or the file can't be written.
     """
-    if find_spec("matplotlib") is None:
-        raise UsageError("pictures need the extra 'figures'; install it with: pip install 'filtergym[figures]'")
-    import matplotlib
-    from matplotlib.figure import Figure
-
     tasks = list(dict.fromkeys(cell.task for cell in entry.cells))
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(4.6 * len(tasks), 3.4), layout="constrained", facecolor="white")
+    with canvas(path, size=(4.6 * len(tasks), 3.4)) as figure:
         panels = figure.subplots(1, len(tasks), squeeze=False)[0]
         for panel, task in zip(panels, tasks, strict=True):
             _draw_task(panel, [cell for cell in entry.cells if cell.task == task])
@@ -58,6 +54,27 @@ def draw(entry: Entry, path: Path, *, titles: dict[str, str]) -> None:
             panel.set_xlabel("environment steps")
         panels[0].set_ylabel("evaluation return")
         panels[0].legend(loc="upper left")
+
+
+@contextmanager
+def canvas(path: Path, *, size: tuple[float, float]) -> "Iterator[Figure]":
+    """A figure to draw on, which is written when that is done; the same drawing gives the same bytes.
+
+    Args:
+        path: a .svg or .png, written anew.
+        size: width and height in inches.
+
+    Raises:
+        UsageError: matplotlib is not installed, or the file can't be written.
+    """
+    if find_spec("matplotlib") is None:
+        raise UsageError("pictures need the extra 'figures'; install it with: pip install 'filtergym[figures]'")
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained", facecolor="white")
+        yield figure
         try:
             figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
         except (OSError, ValueError) as error:

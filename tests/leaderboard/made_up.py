@@ -119,6 +119,7 @@ def _cell(
         "seconds": [round(pace * k, 3) for k in range(1, count + 1)],
         "returns": [each.tolist() for each in returns],
         "lengths": [[7] * episodes for _ in returns],
+        "summary": None,
         "kept": [1.0 if spec == "none" else round(float(share), 6) for share in rng.uniform(0.85, 0.97, count)],
         "optimizer_steps": [300] * count,
         "phase_seconds": {

@@ -47,6 +47,7 @@ def test_the_command_writes_a_whole_site_and_the_same_one_again(tmp_path):
         "assets/board.css",
         "assets/board.js",
         "assets/plotly.min.js",
+        "claims.html",
         "data/entry-group-00.js",
         "data/entry-group-01.js",
         "entry-group-00.html",
