@@ -5,16 +5,13 @@ python -m harness.run --task FrozenLake --filter iif iif:reference=frozenlake.re
 """
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 import tyro
 
-from algos.training.alone import ConsoleRecorder
 from filters.errors import UsageError, run_command
-from filters.gradients.reference import Reference
-from filters.registry import make
+from harness.rounds.reference import make_reference
 from harness.tasks.catalogue import find_task
 
 
@@ -38,16 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     task = find_task(args.task)
     if not args.file.parent.is_dir():
         raise UsageError(f"the folder of {args.file} does not exist; make it or choose another --file")
-    torch.set_num_threads(1)
-    settings = replace(task.args, seed=args.seed)
-    recorder = ConsoleRecorder(args.events, settings)
-    agent = task.module.train(settings, make("none"), recorder)
-    state = task.module.open_state(settings)
-    state.agent = agent
-    rollout, _ = task.module.collect(state, settings, recorder)
-    recorder.close()
-    params = {name: p.detach() for name, p in agent.named_parameters()}
-    Reference(task.id, params, rollout.obs, rollout.actions, rollout.advantages).save(args.file)
+    make_reference(task, seed=args.seed, events=args.events).save(args.file)
     print(f"wrote {args.file}; use it as iif:reference={args.file}")
 
 

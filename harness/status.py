@@ -11,11 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from filters.errors import UsageError, run_command
-from harness.cells.lock import is_locked
-from leaderboard.runs.jsonfile import LINE_BYTES, LINES_BYTES, Regular
-from leaderboard.runs.store import find_cells, printable, read_digests, read_failure, status
-
-STATES = ("complete", "running", "failed", "incomplete", "damaged")
+from harness.checks.states import STATES, CellState, look
+from leaderboard.runs.store import find_cells, printable
 
 
 @dataclass(frozen=True)
@@ -26,55 +23,6 @@ class Args:
     """the folder that the runs were written to"""
     json: bool = False
     """print a list of all cells in JSON instead of a table"""
-
-
-@dataclass(frozen=True)
-class CellState:
-    """How far one cell is."""
-
-    task: str
-    filter: str
-    seed: int
-    status: str
-    """one of STATES"""
-    rounds_done: int
-    error: str | None
-    """why it failed, or what is damaged"""
-
-
-def look(path: Path) -> CellState:
-    """The state of the cell in `path`; changes nothing."""
-    state = "running" if is_locked(path) else status(path)
-    try:
-        found = read_failure(path)
-        if state == "complete":
-            read_digests(path)
-    except UsageError as damage:
-        names = [printable(part) for part in path.absolute().parts[-3:]]
-        return CellState(names[0], names[1], int(path.name[5:]), "damaged", 0, printable(str(damage)))
-    error = found.error if state == "failed" else None
-    return CellState(found.task, found.spec, found.seed, state, rounds_done(path), error)
-
-
-def rounds_done(path: Path) -> int:
-    """Lines of rounds.jsonl so far."""
-    try:
-        return sum(1 for _ in Regular(path / "rounds.jsonl", LINES_BYTES).lines(LINE_BYTES))
-    except UsageError:
-        return 0
-
-
-def count(states: Iterable[CellState]) -> Table:
-    """A row for each task and filter."""
-    table = Table(title="cells", title_justify="left")
-    for column in ("task", "filter", *STATES):
-        table.add_column(column, justify="left" if column in ("task", "filter") else "right", overflow="fold")
-    rows: dict[tuple[str, str], list[str]] = {}
-    for state in states:
-        rows.setdefault((state.task, state.filter), []).append(state.status)
-    for (task, spec), found in rows.items():
-        table.add_row(task, spec, *(str(found.count(name) or "–") for name in STATES))
-    return table
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -99,6 +47,19 @@ def show(states: list[CellState]) -> None:
             what = state.error or f"{state.rounds_done} rounds done"
             line = f"{state.task} {state.filter} seed {state.seed}: {state.status}, {' '.join(what.split())}"
             console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def count(states: Iterable[CellState]) -> Table:
+    """A row for each task and filter."""
+    table = Table(title="cells", title_justify="left")
+    for column in ("task", "filter", *STATES):
+        table.add_column(column, justify="left" if column in ("task", "filter") else "right", overflow="fold")
+    rows: dict[tuple[str, str], list[str]] = {}
+    for state in states:
+        rows.setdefault((state.task, state.filter), []).append(state.status)
+    for (task, spec), found in rows.items():
+        table.add_row(task, spec, *(str(found.count(name) or "–") for name in STATES))
+    return table
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor, nn
 
 from filters.errors import UsageError
-from harness.tasks.catalogue import Task
+from harness.tasks.task import Task
 
 
 class GridTrunk(BaseFeaturesExtractor):

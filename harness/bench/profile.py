@@ -6,7 +6,7 @@ from torch.profiler import ProfilerActivity
 from algos.training.clock import PHASES
 from algos.training.recorder import SilentRecorder
 from harness.bench.rounds import Ours
-from harness.tasks.catalogue import Task
+from harness.tasks.task import Task
 
 OPERATIONS = 12
 """of the update, the most expensive ones"""

@@ -21,7 +21,7 @@ from filters.errors import UsageError
 from filters.registry import make
 from harness.cells.cell import Cell
 from harness.sweeps.launch import Event, run_cells
-from harness.tasks.catalogue import Task
+from harness.tasks.task import Task
 
 PAST_WARMUP = 100
 """added to the round's number, so that no filter lets a round pass unfiltered"""
@@ -61,6 +61,17 @@ class Ours:
         def work() -> None:
             for _ in range(count):
                 self.round()
+
+        return work
+
+    def steps(self, batches: list[Any]) -> Callable[[], None]:
+        """An optimizer step on each of these minibatches, as something to time."""
+
+        def work() -> None:
+            for mb in batches:
+                self.state.calls.step(mb)
+            if self.args.device == "cuda":
+                torch.cuda.synchronize()
 
         return work
 

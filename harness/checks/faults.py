@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 import tyro
 
 from filters.errors import UsageError, run_command
-from harness.verify import verify
+from harness.checks.verification import verify
 from leaderboard.runs.jsonfile import read_lines
 from leaderboard.runs.store import find_cells, read_cell, status
 

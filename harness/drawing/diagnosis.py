@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from harness.drawing.figures import BLUE, COLOURS, GREY, MARKERS, ORANGE, RED, new_figure, number, save, two_sided_log
 from harness.drawing.pictures import draw
-from harness.looking.ranking import FIFTHS, Ranking, running_mean, wilson
-from harness.looking.rounds import Moment
+from harness.rounds.ranking import FIFTHS, Ranking, running_mean, wilson
+from harness.rounds.training import Moment
 from leaderboard.runs.jsonfile import Json
 
 if TYPE_CHECKING:

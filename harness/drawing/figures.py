@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from filters.errors import UsageError
+from leaderboard.runs.jsonfile import Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,3 +85,10 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "–"
     return "0" if abs(value) < 1e-12 else f"{value:.{digits}g}".replace("-", "−")
+
+
+def interval(found: Json) -> str:
+    """A mean with its interval, where there is one, for a label or a sentence."""
+    if found["ci"] is None:
+        return number(found["mean"])
+    return f"{number(found['mean'])} [{number(found['ci'][0])}, {number(found['ci'][1])}]"

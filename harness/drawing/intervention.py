@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.drawing.figures import BLUE, GREY, MARKERS, ORANGE, new_figure, number, save
+from harness.drawing.figures import BLUE, GREY, MARKERS, ORANGE, interval, new_figure, number, save
 from leaderboard.runs.jsonfile import Json
 
 if TYPE_CHECKING:
@@ -104,11 +104,7 @@ def quartiles(values: list[float]) -> str:
     return f"median {number(middle)}, quartiles {number(low)} and {number(high)}"
 
 
-def spoken(found: Json) -> str:
+def spoken(paired: Json) -> str:
     """A paired difference in words."""
-    said = []
-    for over, what in (("interventions", "interventions"), ("seeds", "seeds")):
-        one = found[over]
-        interval = f" [{number(one['ci'][0])}, {number(one['ci'][1])}]" if one["ci"] else ""
-        said.append(f"mean {number(one['mean'])}{interval} over {one['n']} {what}")
-    return ", ".join(said)
+    means = {over: paired[over] for over in ("interventions", "seeds")}
+    return ", ".join(f"mean {interval(found)} over {found['n']} {over}" for over, found in means.items())

@@ -8,7 +8,7 @@ import gymnasium as gym
 from harness.drawing.diagnosis import spoken_spec
 from harness.drawing.figures import BLUE, COLOURS, MARKERS, RED, new_figure, number, save
 from harness.drawing.pictures import draw
-from harness.looking.rounds import Moment
+from harness.rounds.training import Moment
 from leaderboard.runs.jsonfile import Json
 
 

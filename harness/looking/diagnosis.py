@@ -1,11 +1,12 @@
-"""How is a round diagnosed? Its records ranked, valued by Monte Carlo, drawn and written down.
+"""Which records does a filter think helpful or harmful, and is it right?
 
-The work of `python -m harness.diagnose`.
+The work of `python -m harness.diagnose`: the records of a round ranked, valued by Monte Carlo, drawn and written down.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -16,22 +17,80 @@ from algos.envs.single import make_env
 from filters.api import run_filter
 from filters.errors import UsageError
 from filters.registry import parse
-from harness.drawing.diagnosis import draw_fifths, draw_ranking, draw_records
-from harness.drawing.pictures import LookAround, action_name, in_words
+from harness.drawing.diagnosis import draw_fifths, draw_ranking, draw_records, draw_summary
 from harness.looking.findings import read_finding, write_finding
-from harness.looking.montecarlo import TrueAdvantages, play_advantages, repeated_advantages
-from harness.looking.ranking import FIFTHS, Ranking, describe, rank
-from harness.looking.rounds import Moment, Training
-from harness.looking.snapshots import can_copy
+from harness.looking.jobs import Job, Look, plan_jobs
+from harness.looking.records import distinct, pair_of, spread
+from harness.rounds.montecarlo import TrueAdvantages, play_advantages, repeated_advantages
+from harness.rounds.ranking import FIFTHS, Ranking, describe, mean_interval, rank
+from harness.rounds.sights import LookAround, action_name, in_words, rendering
+from harness.rounds.snapshots import can_copy, require_copy
+from harness.rounds.training import Moment, Training
 from harness.sweeps.side_by_side import Report
 from leaderboard.runs.jsonfile import Json
 
-if TYPE_CHECKING:
-    from harness.diagnose import Job
+Way = Literal["auto", "futures", "repeats"]
+"""Monte-Carlo advantages from played futures or from states that repeat; auto: futures where that can be done"""
 
 
-def look(job: "Job", report: Report) -> list[Json]:
-    """Diagnose every round of one seed; returns the findings."""
+@dataclass(frozen=True)
+class Valuation:
+    """How records are valued, and how many of them."""
+
+    way: Way
+    records: int
+    """along the ranking; all, where they have no more different states than that"""
+    futures: int
+    """of each value; 0: as many as `budget` allows"""
+    budget: int
+    """environment steps of futures a round"""
+
+
+def plan(args: Look, *, seeds: tuple[int, ...], rounds: str, trained_by: str, way: Way, ranks: bool) -> list[Job]:
+    """One job a seed, whose environments show what there is to be seen.
+
+    Args:
+        args: the command line.
+        seeds: the seeds.
+        rounds: the text of the option --round.
+        trained_by: the filter of the updates; that of `args` if empty.
+        way: where Monte-Carlo advantages come from.
+        ranks: whether the records of every round are to be ranked by the filter's scores.
+
+    Raises:
+        UsageError: for anything that can't be.
+    """
+    jobs = plan_jobs(args, seeds=seeds, rounds=rounds, name="--round", counts=False, trained_by=trained_by)
+    if ranks:
+        check_scores(jobs[0])
+    jobs = [replace(job, task=rendering(job.task)) for job in jobs]
+    task = jobs[0].task
+    env = make_env(task.args.env_id, task.args.env_kwargs)
+    if way == "futures":
+        require_copy(env, task.id)
+    env.close()
+    return jobs
+
+
+def check_scores(job: Job) -> None:
+    """Raise UsageError for a filter that passes one of the rounds unfiltered."""
+    warmup = getattr(job.make_filter(), "warmup", 0)
+    if job.rounds[0] <= warmup:
+        raise UsageError(
+            f"--round {job.rounds[0]}: the filter {job.args.filter} scores nothing in its first {warmup} rounds; "
+            f"choose a later round or set warmup=0"
+        )
+
+
+def look(job: Job, report: Report, *, valuation: Valuation, show: int) -> list[Json]:
+    """Diagnose every round of one seed; returns the findings.
+
+    Args:
+        job: the seed.
+        report: told how far it is.
+        valuation: how records are valued.
+        show: different records to show from the top and from the bottom.
+    """
     settings = {k: job.settings(round=k) for k in job.rounds}
     old = [read_finding(job.folder / f"round-{k}" / "diagnosis.json", settings[k]) for k in job.rounds]
     if None not in old:
@@ -48,7 +107,8 @@ def look(job: "Job", report: Report) -> list[Json]:
             def into(done: float, k: int = k) -> None:
                 report((k - behind - 1 + 0.9 * done) / ahead, f"seed {job.seed}: futures of round {k}")
 
-            findings.append(diagnose(job, training, moment, into) | {"settings": settings[k]})
+            found = diagnose(job, training, moment, valuation=valuation, show=show, on_progress=into)
+            findings.append(found | {"settings": settings[k]})
             write_finding(job.folder / f"round-{k}" / "diagnosis.json", findings[-1])
         if k < job.rounds[-1]:
             training.update(moment)
@@ -56,7 +116,15 @@ def look(job: "Job", report: Report) -> list[Json]:
     return findings
 
 
-def diagnose(job: "Job", training: Training, moment: Moment, on_progress: Callable[[float], None]) -> Json:
+def diagnose(
+    job: Job,
+    training: Training,
+    moment: Moment,
+    *,
+    valuation: Valuation,
+    show: int,
+    on_progress: Callable[[float], None],
+) -> Json:
     """Rank the records of a round, value them, draw the figures; returns the numbers."""
     moment = score(job, moment)
     assert moment.record_scores is not None
@@ -64,10 +132,11 @@ def diagnose(job: "Job", training: Training, moment: Moment, on_progress: Callab
     env = make_env(training.args.env_id, training.args.env_kwargs)
     order = np.argsort(-scores, kind="stable")
     order = order[np.isfinite(scores[order])]
-    shown = {"top": distinct(moment, order, job.args.show), "bottom": distinct(moment, order[::-1], job.args.show)}
-    spread = spread_records(moment, order, job.args.records)
-    true = value(job, training, moment, np.union1d(spread, np.concatenate(list(shown.values()))), on_progress)
-    ranking = rank_valued(moment, scores, true, spread)
+    shown = {"top": distinct(moment, order, show), "bottom": distinct(moment, order[::-1], show)}
+    along = spread(moment, order, valuation.records)
+    records = np.union1d(along, np.concatenate(list(shown.values())))
+    true = value(training, moment, records, valuation=valuation, seed=job.seed, on_progress=on_progress)
+    ranking = rank_valued(moment, scores, true, along)
     finding: Json = job.head | {
         "round": moment.number,
         "train_return": moment.train_return,
@@ -86,72 +155,53 @@ def diagnose(job: "Job", training: Training, moment: Moment, on_progress: Callab
     return finding
 
 
-def score(job: "Job", moment: Moment) -> Moment:
+def score(job: Job, moment: Moment) -> Moment:
     """The moment with the scores of the filter that ranks; raises UsageError if it gives none."""
-    args = job.args
-    if args.trained_by and parse(args.trained_by) != parse(args.filter):
+    if parse(job.trained_by) != parse(job.args.filter):
         # What the ranking filter draws must not change what the training filter will draw.
         stream = torch.Generator(moment.rollout.generator.device)
         stream.set_state(moment.rollout.generator.get_state())
         rollout = replace(moment.rollout, generator=stream)
         moment = replace(moment, selection=run_filter(job.make_filter(), rollout, moment.objective))
     if moment.record_scores is None:
-        raise UsageError(f"the filter {args.filter} gives no scores to rank by; choose another, such as iif or dtv-loo")
+        raise UsageError(
+            f"the filter {job.args.filter} gives no scores to rank by; choose another, such as iif or dtv-loo"
+        )
     return moment
 
 
-def distinct(moment: Moment, order: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The first `count` records of the order that differ in observation or action."""
-    found: dict[bytes, int] = {}
-    for record in order.tolist():
-        if len(found) == count:
-            break
-        found.setdefault(pair_of(moment, record), record)
-    return np.array(list(found.values()), np.int64)
-
-
-def pair_of(moment: Moment, record: int) -> bytes:
-    """Observation and action of a record, to compare with others."""
-    columns = (moment.rollout.obs[record], moment.rollout.actions[record])
-    return b"".join(column.cpu().numpy().tobytes() for column in columns)
-
-
-def spread_records(moment: Moment, order: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """`count` records evenly spaced along the order; all of them if they have at most `count` different states."""
-    states = {moment.seen[record].snapshot and moment.seen[record].snapshot.state for record in order.tolist()}
-    if len(order) <= count or (None not in states and len(states) <= count):
-        return order
-    return order[np.linspace(0, len(order) - 1, count).round().astype(np.int64)]
-
-
 def value(
-    job: "Job", training: Training, moment: Moment, records: NDArray[np.int64], on_progress: Callable[[float], None]
+    training: Training,
+    moment: Moment,
+    records: NDArray[np.int64],
+    *,
+    valuation: Valuation,
+    seed: int,
+    on_progress: Callable[[float], None],
 ) -> TrueAdvantages:
     """Monte-Carlo advantages of these records, or with states that repeat, of all that there are."""
-    args = job.args
     copies = can_copy(training.state.envs.envs.envs[0])
-    if args.advantages == "repeats" or not copies:
+    if valuation.way == "repeats" or not copies:
         return repeated_advantages(moment.rollout, possible=copies)
-    snapshots = [sight.snapshot for sight in moment.seen]
     return play_advantages(
         training,
         moment.rollout,
-        snapshots,
+        [sight.snapshot for sight in moment.seen],
         records,
-        futures=args.futures,
-        budget=args.budget,
-        seed=job.seed,
+        futures=valuation.futures,
+        budget=valuation.budget,
+        seed=seed,
         on_progress=on_progress,
     )
 
 
 def rank_valued(
-    moment: Moment, scores: NDArray[np.float64], true: TrueAdvantages, spread: NDArray[np.int64]
+    moment: Moment, scores: NDArray[np.float64], true: TrueAdvantages, along: NDArray[np.int64]
 ) -> Ranking | None:
     """The ranking of the records that were valued for it; None if there are fewer than five."""
     chosen = np.isfinite(scores[true.records])
     if true.futures:
-        chosen &= np.isin(true.records, spread)
+        chosen &= np.isin(true.records, along)
     if chosen.sum() < len(FIFTHS) + 2:
         return None
     records = true.records[chosen]
@@ -194,3 +244,38 @@ def describe_records(
             }
         )
     return described
+
+
+def write_summary(findings: list[Json], folder: Path) -> Json | None:
+    """The means over the seeds, written and drawn; None with fewer than two seeds whose rounds could be ranked."""
+    ranked = [finding for finding in findings if finding["summary"]]
+    if len({finding["seed"] for finding in ranked}) < 2:
+        return None
+    summary = summarise(ranked)
+    write_finding(folder / "summary.json", summary)
+    draw_summary(summary, folder / "summary.png")
+    return summary
+
+
+def summarise(findings: list[Json]) -> Json:
+    """Means over seeds with 95 % t intervals, round by round."""
+    rounds: Json = {}
+    for k in sorted({finding["round"] for finding in findings}):
+        found = [finding["summary"] for finding in findings if finding["round"] == k]
+        rounds[str(k)] = {
+            "mismatch": {name: mean_interval([one["mismatch"][name] for one in found]) for name in FIFTHS},
+            "mismatch_clear": {name: means(one["mismatch_clear"][name] for one in found) for name in FIFTHS},
+            "bottom_minus_top": mean_interval([one["mismatch"]["bottom"] - one["mismatch"]["top"] for one in found]),
+            "bottom_minus_middle": mean_interval(
+                [one["mismatch"]["bottom"] - one["mismatch"]["middle"] for one in found]
+            ),
+            "spearman": means(one["spearman_product"] for one in found),
+            "spearman_gap": means(one["spearman_gap"] for one in found),
+        }
+    head = {name: findings[0][name] for name in ("task", "filter")}
+    return head | {"seeds": sorted({finding["seed"] for finding in findings}), "rounds": rounds}
+
+
+def means(values: Iterable[float | None]) -> Json:
+    """Mean and interval of the values that exist."""
+    return mean_interval([value for value in values if value is not None])

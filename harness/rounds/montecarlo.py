@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from algos.envs.single import make_env
 from filters.api import Rollout
 from filters.heuristics import monte_carlo_advantages
-from harness.looking.rounds import Training
-from harness.looking.snapshots import Snapshot, restore
+from harness.rounds.snapshots import Snapshot, restore
+from harness.rounds.training import Training
 
 SIDE_BY_SIDE = 256
 """environments that play futures together, so that the network is called seldom"""

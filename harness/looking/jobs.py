@@ -3,18 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from filters.api import Filter
 from filters.errors import UsageError
 from filters.registry import make, parse
 from harness.drawing.figures import require_figures
 from harness.looking.findings import read_finding, settings_of
-from harness.looking.rounds import Moment, See, Training, parse_rounds
-from harness.looking.start import read_start
-from harness.run import check_writable
+from harness.rounds.start import read_start
+from harness.rounds.training import Moment, See, Training
+from harness.sweeps.plan import check_writable, parse_seeds
 from harness.sweeps.side_by_side import Report
-from harness.tasks.catalogue import Task, find_task
+from harness.tasks.catalogue import find_task
+from harness.tasks.task import Task
 from leaderboard.runs.jsonfile import Json
 from leaderboard.runs.store import cell_dir
 
@@ -36,27 +37,24 @@ class Look:
     """folder of the findings"""
 
 
-A = TypeVar("A", bound=Look)
-J = TypeVar("J", bound="Job[Any]")
-
-
 @dataclass(frozen=True)
-class Job(Generic[A]):
+class Job:
     """One seed of a command."""
 
-    args: A
+    args: Look
+    """the command line; all of it counts among the settings of the findings"""
+    task: Task
     seed: int
     rounds: tuple[int, ...]
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return find_task(self.args.task)
+    """the chosen ones, sorted"""
+    trained_by: str
+    """the filter of the updates; that of `args` does the scoring"""
 
     @property
     def spec(self) -> str:
-        """The filter, as the findings name it."""
-        return str(parse(self.args.filter))
+        """The filter that scores, and behind an @ the one that trained if it is another."""
+        spec, by = str(parse(self.args.filter)), str(parse(self.trained_by))
+        return spec if by == spec else f"{spec}@{by}"
 
     @property
     def folder(self) -> Path:
@@ -74,7 +72,7 @@ class Job(Generic[A]):
 
     def make_trainer(self) -> Filter:
         """The filter of the updates."""
-        return self.make_filter()
+        return make(self.trained_by, self.task.filter_defaults)
 
     def settings(self, **more: Any) -> Json:
         """All that can change the seed's findings."""
@@ -100,16 +98,18 @@ class Job(Generic[A]):
             yield training.collect(see if k in self.rounds or k == first else None)
 
 
-def plan_jobs(kind: type[J], args: Look, *, seeds: tuple[int, ...], rounds: str, name: str, counts: bool) -> list[J]:
+def plan_jobs(
+    args: Look, *, seeds: tuple[int, ...], rounds: str, name: str, counts: bool, trained_by: str = ""
+) -> list[Job]:
     """One job a seed.
 
     Args:
-        kind: the command's jobs.
-        args: its command line.
+        args: the command line.
         seeds: the seeds.
         rounds: the text of the option `name`, see `parse_rounds`.
         name: that option.
         counts: whether a single number means that many rounds.
+        trained_by: the filter of the updates; that of `args` if empty.
 
     Raises:
         UsageError: for anything that can't be.
@@ -121,8 +121,44 @@ def plan_jobs(kind: type[J], args: Look, *, seeds: tuple[int, ...], rounds: str,
     numbers = parse_rounds(rounds, most=task.args.rounds, name=name, counts=counts, behind=behind)
     if behind and len(seeds) > 1:
         raise UsageError(f"--policy {args.policy} is a checkpoint of one run; give the seed of that run alone")
-    jobs = [kind(args, seed, numbers) for seed in seeds]
+    jobs = [Job(args, task, seed, numbers, trained_by or args.filter) for seed in seeds]
     jobs[0].make_filter()
     jobs[0].make_trainer()
     check_writable(args.out)
     return jobs
+
+
+def parse_seed(text: str) -> tuple[int, ...]:
+    """`3` -> just 3; `0,1,2` -> those."""
+    return parse_seeds(text if "," in text else f"{text},")
+
+
+def parse_rounds(text: str, *, most: int, name: str, counts: bool, behind: int = 0) -> tuple[int, ...]:
+    """`2,5,10` -> those rounds, sorted; a single number is that round, or where it `counts`, `8` -> the next eight.
+
+    Args:
+        text: what was said.
+        most: the task's budget of rounds.
+        name: the option.
+        counts: whether a single number means that many rounds.
+        behind: rounds that lie behind the start; the next one is `behind` + 1.
+
+    Raises:
+        UsageError: no such form, or a round that lies behind or beyond `most`.
+    """
+    try:
+        numbers = sorted({int(word) for word in text.replace(" ", "").split(",") if word})
+    except ValueError:
+        numbers = []
+    if not numbers or numbers[0] < 1:
+        raise UsageError(f"{name} takes rounds from 1 on, such as 8 or 2,5,10; got {text!r}")
+    many = counts and "," not in text
+    last = behind + numbers[0] if many else numbers[-1]
+    if last > most:
+        budget = f"the task's budget of {most} rounds; choose {behind + 1}..{most}"
+        raise UsageError(f"{name}: round {last} is beyond {budget}")
+    if many:
+        return tuple(range(behind + 1, last + 1))
+    if numbers[0] <= behind:
+        raise UsageError(f"{name} {text}: the checkpoint was made after round {behind}; choose {behind + 1}..{most}")
+    return tuple(numbers)

@@ -8,7 +8,7 @@ import pytest
 
 from algos.envs import extras
 from harness import doctor
-from harness.bench import envs as bench_envs
+from harness.checks import installation
 from harness.tasks.catalogue import TASKS
 
 
@@ -58,20 +58,17 @@ def test_exit_code_1_if_the_default_suite_can_t_run(
     def broken(*arguments: object) -> None:
         raise OSError("libGL.so.1 not found")
 
-    monkeypatch.setattr(doctor, "make_vector_env", broken)
+    monkeypatch.setattr(installation, "make_vector_env", broken)
     assert doctor.main([]) == 1
     out = capsys.readouterr().out
     assert "OSError: libGL.so.1 not found" in out
     assert "the default suite (quick) can't run: " in out
 
 
-def test_bench_envs_prints_one_row_an_environment_and_size(capsys: pytest.CaptureFixture[str]) -> None:
-    bench_envs.main(["--env", "Acrobot-v1", "FrozenLake-v1", "--seconds", "0.01", "--repeats", "1"])
-    rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
-    names = {row[0].strip() for row in rows}
-    assert {row[1].strip() for row in rows} >= {"1", "16"}
-    assert names == {"Acrobot-v1", "FrozenLake-v1 is_slippery=False, map_name=4x4"}
-    for name, _, reference, native, ratio in rows:
-        assert float(reference.replace(",", "")) > 0
-        runs_natively = name.strip() == "Acrobot-v1"
-        assert (native.strip() != "–", ratio.strip() != "–") == (runs_natively, runs_natively)
+def test_tasks_of_one_environment_share_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[tuple[str, str]] = []
+    monkeypatch.setattr(installation, "trouble", lambda task, backend: tried.append((task.id, backend)))
+    found = installation.troubles()
+    assert found.keys() == TASKS.keys()
+    environments = {(task.args.env_id, str(task.args.env_kwargs)) for task in TASKS.values()}
+    assert len(tried) == 2 * len(environments) < 2 * len(TASKS)

@@ -1,4 +1,4 @@
-"""Played futures against closed forms, and states that come back exactly."""
+"""Played futures against closed forms."""
 
 from typing import Any
 
@@ -7,13 +7,11 @@ import pytest
 import torch
 
 from algos import ppo
-from algos.envs.single import make_env
-from filters.errors import UsageError
 from filters.registry import make
-from harness.looking.montecarlo import play_advantages, repeated_advantages
-from harness.looking.rounds import Training
-from harness.looking.snapshots import Snapshot, TakeSnapshot, can_copy, require_copy, restore
-from harness.tasks.catalogue import Task
+from harness.rounds.montecarlo import play_advantages, repeated_advantages
+from harness.rounds.snapshots import Snapshot, TakeSnapshot
+from harness.rounds.training import Training
+from harness.tasks.task import Task
 from tests.chain_env import LENGTH, closed_form
 
 SETTINGS: dict[str, Any] = {"num_envs": 2, "num_steps": 64, "minibatch_size": 32, "total_steps": 256, "hidden": (8,)}
@@ -85,51 +83,6 @@ def test_a_budget_buys_as_many_futures_as_it_can() -> None:
     assert many.steps <= 3000
 
 
-@pytest.mark.parametrize(
-    "env_id", ["FrozenLake-v1", "MiniGrid-DoorKey-8x8-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCar-v0"]
-)
-def test_a_state_comes_back_exactly(env_id: str) -> None:
-    env, other = make_env(env_id), make_env(env_id)
-    env.reset(seed=3)
-    other.reset(seed=4)
-    if "FrozenLake" in env_id:
-        env, other = (make_env(env_id, {"is_slippery": False}) for _ in range(2))
-        env.reset(seed=3)
-        other.reset(seed=4)
-    env.action_space.seed(0)
-    for _ in range(3):
-        env.step(env.action_space.sample())
-    snapshot = TakeSnapshot()(env)
-    actions = [env.action_space.sample() for _ in range(6)]
-    wanted = [env.step(action) for action in actions]
-    for _ in range(2):  # a future must not change the snapshot it came from
-        restore(other, snapshot)
-        for action, (obs, reward, terminated, truncated, _) in zip(actions, wanted, strict=True):
-            found = other.step(action)
-            np.testing.assert_array_equal(found[0], obs)
-            assert found[1:4] == (reward, terminated, truncated)
-            if terminated or truncated:
-                break
-
-
-def test_looking_changes_nothing() -> None:
-    plain, watched = train_on("CartPole-v1"), train_on("CartPole-v1")
-    first, second = plain.collect(), watched.collect(TakeSnapshot())
-    assert torch.equal(first.rollout.obs, second.rollout.obs)
-    assert torch.equal(first.rollout.rewards, second.rollout.rewards)
-    assert len(second.seen) == second.rollout.n
-
-
-def test_snapshots_are_those_of_the_records() -> None:
-    training = train_on("CartPole-v1")
-    moment = training.collect(TakeSnapshot())
-    env: Any = make_env("CartPole-v1")
-    env.reset(seed=0)
-    for record in (0, 1, 37, 127):
-        restore(env, moment.seen[record])
-        np.testing.assert_allclose(env.unwrapped.state, moment.rollout.obs[record], rtol=1e-6)
-
-
 def test_states_that_repeat_give_advantages_where_actions_differ() -> None:
     """Two visits of one state, one with each action, and a state that comes once."""
     training = train_on("CartPole-v1", num_envs=1, num_steps=3, minibatch_size=2, total_steps=3)
@@ -145,10 +98,3 @@ def test_states_that_repeat_give_advantages_where_actions_differ() -> None:
     assert found.records.tolist() == [0, 1]
     np.testing.assert_allclose(found.advantages, [1.0, -1.0])
     assert "can't be set to a state" in found.how
-
-
-def test_an_environment_that_cannot_be_copied_is_refused() -> None:
-    env = make_env("LunarLander-v3")
-    assert not can_copy(env)
-    with pytest.raises(UsageError, match="can't be set to a state"):
-        require_copy(env, "LunarLander/v1")

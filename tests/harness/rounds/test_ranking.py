@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.looking.ranking import describe, fifths, mean_interval, rank, running_mean, wilson
+from harness.rounds.ranking import describe, fifths, mean_interval, rank, running_mean, wilson
 
 
 def test_a_ranking_worked_out_by_hand() -> None:

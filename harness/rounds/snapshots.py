@@ -18,7 +18,7 @@ from gymnasium.wrappers import TimeLimit
 from minigrid.minigrid_env import MiniGridEnv
 
 from filters.errors import UsageError
-from harness.looking.rounds import See
+from harness.rounds.training import See
 
 ATTRIBUTES: dict[type[gym.Env[Any, Any]], tuple[str, ...]] = {
     FrozenLakeEnv: ("s",),

@@ -5,7 +5,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from harness.looking.roughness import roughness
+from harness.rounds.roughness import roughness
 
 PLACES = np.array([[0.0], [1.0], [50.0], [3.0]])
 INFLUENCE = np.array([4.0, 2.0, -9.0, 1.0])

@@ -15,9 +15,8 @@ from algos.envs.interface import Step
 from algos.training.finite import mean_losses
 from algos.training.recorder import SilentRecorder
 from filters.api import Apply, Filter, Objective, Params, Rollout, Selection, keep_all, run_filter
-from filters.errors import UsageError
-from harness.looking.start import Start
-from harness.tasks.catalogue import Task
+from harness.rounds.start import Start
+from harness.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -175,34 +174,3 @@ class WatchedEnvs:
         self.seen += [self.see(env) for env in self.envs.envs.envs]
         step: Step = self.envs.step(actions)
         return step
-
-
-def parse_rounds(text: str, *, most: int, name: str, counts: bool, behind: int = 0) -> tuple[int, ...]:
-    """`2,5,10` -> those rounds, sorted; a single number is that round, or where it `counts`, `8` -> the next eight.
-
-    Args:
-        text: what was said.
-        most: the task's budget of rounds.
-        name: the option.
-        counts: whether a single number means that many rounds.
-        behind: rounds that lie behind the start; the next one is `behind` + 1.
-
-    Raises:
-        UsageError: no such form, or a round that lies behind or beyond `most`.
-    """
-    try:
-        numbers = sorted({int(word) for word in text.replace(" ", "").split(",") if word})
-    except ValueError:
-        numbers = []
-    if not numbers or numbers[0] < 1:
-        raise UsageError(f"{name} takes rounds from 1 on, such as 8 or 2,5,10; got {text!r}")
-    many = counts and "," not in text
-    last = behind + numbers[0] if many else numbers[-1]
-    if last > most:
-        budget = f"the task's budget of {most} rounds; choose {behind + 1}..{most}"
-        raise UsageError(f"{name}: round {last} is beyond {budget}")
-    if many:
-        return tuple(range(behind + 1, last + 1))
-    if numbers[0] <= behind:
-        raise UsageError(f"{name} {text}: the checkpoint was made after round {behind}; choose {behind + 1}..{most}")
-    return tuple(numbers)

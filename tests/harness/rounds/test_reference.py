@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ import torch
 
 from algos import ppo
 from algos.training.recorder import SilentRecorder
-from filters.errors import FilterError, UsageError
+from filters.errors import FilterError, UsageError, run_command
 from filters.gradients.reference import Reference, load
 from filters.iif import IIF
 from filters.registry import make
+from harness import reference, run
 
 ARGS = ppo.Args(env_id="Acrobot-v1", num_envs=2, num_steps=32, minibatch_size=16, total_steps=64)
 
@@ -33,32 +35,41 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "lake.ref"
 
 
-def test_a_run_takes_the_reference(file: Path, tmp_path: Path) -> None:
-    words = ["--task", "smoke-FrozenLake", "--seeds", "1", "--out", str(tmp_path)]
-    done = python("-m", "harness.run", "--filter", "iif", f"iif:reference={file}", *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(list(tmp_path.rglob("run.json"))) == 3
+@pytest.fixture(scope="module")
+def swept(file: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A sweep with the reference, on its own task and on one of another network: the folder, and the command."""
+    out = tmp_path_factory.mktemp("swept")
+    words = ["--task", "smoke-FrozenLake", "smoke-MiniGrid", "--seeds", "1", "--jobs", "1", "--out", str(out)]
+    return out, python("-m", "harness.run", "--filter", "iif", f"iif:reference={file}", *words)
+
+
+def test_a_run_takes_the_reference(swept: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    lake = swept[0] / "smoke-FrozenLake-v1"
+    assert len(list(lake.rglob("run.json"))) == 3, swept[1].stdout + swept[1].stderr
+    assert not list(lake.rglob("failure.json"))
+
+
+def test_a_reference_of_another_architecture_is_a_failed_cell(
+    swept: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    out, done = swept
+    assert done.returncode == 1
+    assert len(list((out / "smoke-MiniGrid-v1").rglob("run.json"))) == 2
+    assert len(list(out.rglob("failure.json"))) == 1
+    assert "trained on smoke-FrozenLake/v1 with another architecture" in " ".join(done.stdout.split())
+    assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_another_file_under_the_same_name_is_another_setting(file: Path, tmp_path: Path) -> None:
-    reference = tmp_path / "a.ref"
-    reference.write_bytes(file.read_bytes())
-    command = ["-m", "harness.run", "--filter", f"random-matched:of=iif:reference={reference}", "--no-baseline"]
-    command += ["--task", "smoke-FrozenLake", "--seeds", "1", "--out", str(tmp_path / "runs")]
-    assert python(*command).returncode == 0
-    assert python(*command).returncode == 0
-    replace(load(str(reference)), task="another").save(reference)
-    done = python(*command)
-    assert done.returncode == 2
-    assert "other settings (filter_files differ)" in done.stderr
-
-
-def test_a_reference_of_another_architecture_is_a_failed_cell(file: Path, tmp_path: Path) -> None:
-    words = ["--task", "smoke-MiniGrid", "--seeds", "1", "--out", str(tmp_path)]
-    done = python("-m", "harness.run", "--filter", f"iif:reference={file}", *words)
-    assert done.returncode == 1
-    assert "trained on smoke-FrozenLake/v1 with another architecture" in " ".join(done.stdout.split())
-    assert "Traceback" not in done.stdout + done.stderr
+    mine = tmp_path / "a.ref"
+    mine.write_bytes(file.read_bytes())
+    words = ["--filter", f"random-matched:of=iif:reference={mine}", "--no-baseline", "--task", "smoke-FrozenLake"]
+    words += ["--seeds", "1", "--out", str(tmp_path / "runs"), "--quiet"]
+    assert run.main(words) == 0
+    assert run.main(words) == 0
+    replace(load(str(mine)), task="another").save(mine)
+    with pytest.raises(UsageError, match=r"other settings \(filter_files differ\)"):
+        run.main(words)
 
 
 def test_scores_equal_brute_force_on_the_reference_s_records(tmp_path: Path) -> None:
@@ -117,13 +128,13 @@ def test_the_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     assert load(str(tmp_path / "ref")).task == "two"
 
 
-def test_bad_input_of_the_command(tmp_path: Path) -> None:
-    done = python("-m", "harness.reference", "--task", "FrozenLak", "--file", str(tmp_path / "x"))
-    assert done.returncode == 2
-    assert "did you mean 'FrozenLake/v1'" in done.stderr
-    done = python("-m", "harness.reference", "--task", "smoke-FrozenLake", "--file", str(tmp_path / "no" / "x"))
-    assert done.returncode == 2
-    assert "does not exist" in done.stderr
+def test_bad_input_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, sentence in (
+        (["--task", "FrozenLak", "--file", str(tmp_path / "x")], "did you mean 'FrozenLake/v1'"),
+        (["--task", "smoke-FrozenLake", "--file", str(tmp_path / "no" / "x")], "does not exist"),
+    ):
+        assert run_command(partial(reference.main, words)) == 2
+        assert sentence in capsys.readouterr().err
 
 
 def test_a_reference_that_does_not_fit_says_what_differs() -> None:

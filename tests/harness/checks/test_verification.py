@@ -13,6 +13,7 @@ from filters.errors import UsageError
 from harness import verify
 from harness.cells import cell as cell_module
 from harness.cells.cell import Cell, describe, is_complete, take_cell
+from harness.checks import verification
 from harness.tasks import catalogue as tasks
 from harness.tasks.catalogue import TASKS, find_task
 from leaderboard.report import print_report
@@ -101,13 +102,13 @@ def test_a_task_that_is_another_today_makes_its_cells_stale(
 def test_a_variation_is_rebuilt_from_its_id(tmp_path: Path, changes: dict[str, Any]) -> None:
     cell = Cell(find_task("smoke-FrozenLake").varied(env_backend="gymnasium", **changes), "iif", 3, tmp_path)
     config = describe(cell)
-    assert describe(verify.rebuild(cell.path, config)) == config
+    assert describe(verification.rebuild(cell.path, config)) == config
 
 
 @pytest.mark.parametrize("change", ["xyz", "", "eval-1", "checkpoint-x"])
 def test_an_unknown_variation_is_named(change: str) -> None:
     with pytest.raises(UsageError, match=f"unknown variation '{change}'"):
-        verify.varied(f"FrozenLake/v1@{change}", {})
+        verification.varied(f"FrozenLake/v1@{change}", {})
 
 
 def test_other_code_and_other_versions_are_notes(
@@ -130,7 +131,7 @@ def test_mixed_package_versions_are_a_note(real_runs: Path, monkeypatch: pytest.
         lambda device, jobs: made_by(device, jobs=jobs) | {"packages": {"torch": "1.0"}},
     )
     take_cell(Cell(find_task("smoke-FrozenLake"), "none", 0, real_runs), lambda done, rounds: None)
-    found = verify.verify(real_runs)
+    found = verification.verify(real_runs)
     assert found.problems == ()
     (note,) = found.notes
     assert note.startswith("smoke-FrozenLake/v1: runs were made with different torch (1.0, ")
@@ -189,7 +190,7 @@ def test_runs_older_than_digests_stay_readable(real_runs: Path, real_path: Path)
     run = json.loads((real_path / "run.json").read_text())
     write_json(real_path / "run.json", {key: run[key] for key in run if key not in ("files", "digest")})
     assert len(read_cell(real_path).steps) == 2
-    found = verify.verify(real_runs)
+    found = verification.verify(real_runs)
     assert found.problems == ()
     assert "older than digests" in found.notes[0]
 
@@ -197,10 +198,10 @@ def test_runs_older_than_digests_stay_readable(real_runs: Path, real_path: Path)
 def test_every_task_describes_the_rounds_that_it_makes() -> None:
     for task in TASKS.values():
         config = describe(Cell(task, "none", 0, Path("out")))
-        assert verify.expected_rounds(config) == task.args.rounds
+        assert verification.expected_rounds(config) == task.args.rounds
 
 
 def test_a_folder_without_runs_is_bad_input(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(UsageError, match=r"holds no runs|is no folder"):
-            verify.verify(folder)
+            verification.verify(folder)

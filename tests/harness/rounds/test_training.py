@@ -8,10 +8,9 @@ import torch
 
 from algos import ppo, ppo_minigrid
 from algos.training.recorder import SilentRecorder
-from filters.errors import UsageError
 from filters.registry import make
-from harness.looking.rounds import Training, parse_rounds
-from harness.tasks.catalogue import Task
+from harness.rounds.training import Training
+from harness.tasks.task import Task
 
 ARGS = ppo.Args(
     env_id="CartPole-v1", num_envs=2, num_steps=64, minibatch_size=32, total_steps=384, eval_every=1, eval_episodes=2
@@ -59,21 +58,3 @@ def test_a_counterfactual_update_is_the_real_one_and_leaves_no_trace(args: Any) 
         assert torch.equal(filtered, flat(plain.state.agent))
         assert torch.equal(flat(meddled.state.agent), flat(plain.state.agent))
         assert not torch.equal(on_all, filtered)
-
-
-def test_rounds_of_the_command_line() -> None:
-    assert parse_rounds("8", most=10, name="--rounds", counts=True) == (1, 2, 3, 4, 5, 6, 7, 8)
-    assert parse_rounds("8", most=10, name="--round", counts=False) == (8,)
-    assert parse_rounds("10, 2,5", most=10, name="--rounds", counts=True) == (2, 5, 10)
-    assert parse_rounds("10,", most=10, name="--rounds", counts=True) == (10,)
-    assert parse_rounds("3", most=10, name="--rounds", counts=True, behind=7) == (8, 9, 10)
-    assert parse_rounds("8", most=10, name="--round", counts=False, behind=7) == (8,)
-    with pytest.raises(UsageError, match=r"round 11 is beyond the task's budget of 10 rounds; choose 8\.\.10"):
-        parse_rounds("4", most=10, name="--rounds", counts=True, behind=7)
-    with pytest.raises(UsageError, match=r"made after round 7; choose 8\.\.10"):
-        parse_rounds("7,9", most=10, name="--rounds", counts=True, behind=7)
-    with pytest.raises(UsageError, match=r"round 11 is beyond the task's budget of 10 rounds; choose 1\.\.10"):
-        parse_rounds("11", most=10, name="--round", counts=False)
-    for text in ("0", "-1,2", "two", ""):
-        with pytest.raises(UsageError, match="takes rounds from 1 on"):
-            parse_rounds(text, most=10, name="--round", counts=False)
