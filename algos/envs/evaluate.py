@@ -1,5 +1,6 @@
 """What does a policy earn, measured without favouring short episodes?"""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -21,6 +22,10 @@ SIDE_BY_SIDE = 32
 """Gymnasium environments; each is an object with a cost of its own"""
 AT_ONCE = 128
 """EnvPool environments; an Atari game takes some megabytes"""
+
+
+LONGEST = 100_000
+"""steps after which an evaluation cuts an episode that does not end; all of EnvPool's have a limit"""
 
 
 class Evaluator(Protocol):
@@ -99,6 +104,16 @@ class EnvPoolEvaluator:
         """Nothing stays open between calls."""
 
 
+def warn_of_endless(env: gym.Env[Any, Any]) -> None:
+    """Say that an episode was cut."""
+    name = env.spec.id if env.spec else type(env.unwrapped).__name__
+    print(
+        f"warning: an evaluation episode of {name} had not ended after {LONGEST:,} steps and was cut there; give the "
+        "environment a time limit (max_episode_steps)",
+        file=sys.stderr,
+    )
+
+
 def evaluate(act: Act, envs: Sequence[gym.Env[Any, Any]], seeds: Sequence[int]) -> Episodes:
     """Play one episode a seed and return every one's return and length, in the order of the seeds.
 
@@ -127,6 +142,9 @@ def evaluate(act: Act, envs: Sequence[gym.Env[Any, Any]], seeds: Sequence[int]) 
             seen, reward, terminated, truncated, _ = env.step(action)
             returns[episode] += float(reward)
             lengths[episode] += 1
+            if lengths[episode] >= LONGEST and not (terminated or truncated):
+                truncated = True
+                warn_of_endless(env)
             if terminated or truncated:
                 upcoming = next(waiting, None)
                 if upcoming is None:

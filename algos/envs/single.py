@@ -5,17 +5,22 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
+from algos.envs.checked import Checked
 from algos.envs.extras import require_extra
 from filters.errors import UsageError
+
+PREFIX = " If a package of yours registers it, write the id behind the package's name: my_package:my/Env-v0"
 
 
 def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
     """One environment as the agents see it.
 
-    Its observation is an array: integers become one-hot, matrices are flattened, MiniGrid's dict becomes its 7×7×3
-    image, Atari's screen the last four frames [4, 84, 84]. Continuous actions are clipped to their bounds.
+    Its observation is an array: integers become one-hot, matrices, dicts and tuples are flattened by Gymnasium's own
+    wrapper, MiniGrid's dict becomes its 7×7×3 image, Atari's screen the last four frames [4, 84, 84]. Continuous
+    actions are clipped to their bounds, and rounded where the environment takes whole numbers; numbered actions begin
+    at 0 here, whatever they begin at there.
 
     Raises:
         UsageError: unknown id or options, an observation that no agent here takes, or a package that is missing.
@@ -26,18 +31,34 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
     try:
         env = make(env_id, options)
     except (gym.error.Error, ImportError, TypeError, ValueError) as error:
-        raise UsageError(f"can't make environment {env_id!r} with options {options}: {error}") from error
+        hint = "" if ":" in env_id or not isinstance(error, gym.error.Error) else PREFIX
+        raise UsageError(f"can't make environment {env_id!r} with options {options}: {error}{hint}") from error
     if isinstance(env.observation_space, Dict) and "image" in env.observation_space.spaces:
         from minigrid.wrappers import ImgObsWrapper
 
         env = ImgObsWrapper(env)
-    if isinstance(env.observation_space, Discrete) or len(env.observation_space.shape or ()) == 2:
+    flat = isinstance(env.observation_space, Discrete | Dict | Tuple)
+    if flat or len(env.observation_space.shape or ()) == 2:
         env = gym.wrappers.FlattenObservation(env)
     if not isinstance(env.observation_space, Box):
         raise UsageError(f"environment {env_id!r} observes {env.observation_space}; agents here take arrays (Box)")
-    if isinstance(space := env.action_space, Box):
+    return with_actions(env)
+
+
+def with_actions(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """The environment with actions as agents choose them: numbers from 0 on, or floats within bounds."""
+    space: Any = env.action_space
+    if isinstance(space, Discrete) and space.start != 0:
+        first = space.start
+        return gym.wrappers.TransformAction(env, lambda action: action + first, Discrete(int(space.n)))
+    if isinstance(space, Box) and not np.issubdtype(space.dtype, np.floating):
+        seen = Box(space.low.astype(np.float32), space.high.astype(np.float32), space.shape, np.float32)
+        return gym.wrappers.TransformAction(
+            env, lambda action: np.clip(np.rint(action), space.low, space.high).astype(space.dtype), seen
+        )
+    if isinstance(space, Box):
         # Not gymnasium's ClipAction: it would hide the bounds from the agent.
-        env = gym.wrappers.TransformAction(env, lambda action: np.clip(action, space.low, space.high), space)
+        return gym.wrappers.TransformAction(env, lambda action: np.clip(action, space.low, space.high), space)
     return env
 
 
@@ -45,7 +66,7 @@ def make_plain(env_id: str, options: dict[str, Any]) -> gym.Env[Any, Any]:
     """An environment that needs nothing special."""
     import minigrid  # noqa: F401  registers the MiniGrid ids
 
-    return gym.make(env_id, disable_env_checker=True, **options)
+    return Checked(gym.make(env_id, disable_env_checker=True, **options), env_id)
 
 
 def make_highway(env_id: str, options: dict[str, Any]) -> gym.Env[Any, Any]:
