@@ -1,5 +1,6 @@
 """Which failures are somebody's to mend rather than defects of this project, and how does a command say so?"""
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -22,6 +23,9 @@ class TrainingError(Exception):
 
 def run_command(command: Callable[[], int | None]) -> int:
     """Run a command and return its exit code: 2 with one sentence for bad input, 1 for a run that failed."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
+            stream.reconfigure(errors="replace")  # Δ and ≤ become ?; a sweep must not end in an error over them
     try:
         return command() or 0
     except UsageError as error:

@@ -5,7 +5,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -124,6 +124,54 @@ def make(text: str, defaults: Defaults | None = None) -> Filter:
         return cls(**settings)
     except (TypeError, ValueError) as error:
         raise UsageError(f"filter {text!r}: {error}") from error
+
+
+def expand(text: str) -> list[str]:
+    """The specs of a family: `iif:fraction={0.05,0.125}` is two, and two braces give every pair.
+
+    Raises:
+        UsageError: a brace is not closed, or there is nothing in it.
+    """
+    before, brace, rest = text.partition("{")
+    inside, closing, after = rest.partition("}")
+    if not brace and "}" not in text:
+        return [text]
+    if not closing or "{" in inside or not all(value.strip() for value in inside.split(",")):
+        raise UsageError(f"filter {text!r}: write a family of settings as in iif:fraction={{0.05,0.125}}")
+    return [spec for value in inside.split(",") for spec in expand(f"{before}{value.strip()}{after}")]
+
+
+def canonical(text: str, settings: Sequence[Defaults | None] = (None,)) -> str:
+    """The one spelling of a spec: numbers as Python writes them, and no setting that changes nothing.
+
+    Args:
+        text: as for `make`.
+        settings: the defaults of every task that the filter is for; a field goes if it says on all of them what would
+            hold without it.
+
+    Raises:
+        UsageError: as `make`.
+    """
+    spec = parse(text)
+    cls = find(spec.name)
+    kinds = {field.name: get_type_hints(cls)[field.name] for field in fields(cls) if field.init}
+    for defaults in settings:
+        make(text, defaults)
+    kept = []
+    for key, value in spec.settings:
+        rest = Spec(spec.name, tuple(item for item in spec.settings if item[0] != key))
+        if any(make(str(rest), defaults) != make(text, defaults) for defaults in settings):
+            kept.append((key, _spelling(spec.name, key, kinds[key], value, settings)))
+    return str(Spec(spec.name, tuple(kept)))
+
+
+def _spelling(name: str, key: str, kind: Any, text: str, settings: Sequence[Defaults | None]) -> str:
+    if isinstance(kind, type) and issubclass(kind, Filter):
+        return canonical(text.replace(";", ","), settings).replace(",", ";")
+    value = _parse_value(name, field=key, kind=kind, text=text)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return text if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def find(name: str) -> type[Filter]:

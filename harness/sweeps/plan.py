@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from rich.console import Console
 from algos.envs.vector import make_vector_env
 from algos.training.compiled import Compile, has_compiler, pays
 from filters.errors import UsageError
-from filters.registry import names, parse
+from filters.registry import canonical, expand, names
 from harness.cells.cell import Cell, changed_sources, forget_failure, is_complete, is_failed, make_filter
 from harness.sweeps import machine
 from harness.sweeps.devices import Device, device_of_past_runs, faster_device
@@ -30,6 +31,12 @@ LONGEST_NAME = 255
 """bytes of a file's name on common file systems"""
 PROBE_BYTES = 65_536
 """what there must be room for before a sweep starts"""
+LARGEST_SEED, MOST_SEEDS = 2**31 - 1, 100_000
+LARGEST = {
+    **{"eval_episodes": 1_000_000, "eval_every": 10**9, "checkpoint_every": 10**9},
+    **{"jobs": 65_536, "steps": 10**12},
+}
+"""by option: far beyond any sense, and small enough for every place where the number goes"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,8 @@ class Sweep:
     """Filters across tasks and matched seeds, next to the baseline: everything that decides the cells."""
 
     filter: Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction] = ()
-    """filter specs (iif, random:fraction=0.06), import paths (my_pkg.my_mod:MyFilter), or all"""
+    """filter specs (iif, random:fraction=0.06), families of them (iif:fraction={0.05,0.125}), import paths
+    (my_pkg.my_mod:MyFilter), or all"""
     suite: str = "quick"
     """the suite of tasks to run"""
     task: tuple[str, ...] = ()
@@ -58,8 +66,8 @@ class Sweep:
     """with --env: return of a good policy, the 1 of scores; the environment's own threshold, else the best evaluation
     seen, unless said"""
     seeds: str = ""
-    """how many seeds (5 means 0 to 4), or a list of them (0,3,7; a single one as 3,); the suite's own number, which is
-    mostly 5, by default"""
+    """how many seeds (5 means 0 to 4), a range (5-9), or a list (0,3,7; a single one as 3,); the suite's own number,
+    which is mostly 5, by default"""
     env_backend: Literal["task", "gymnasium", "envpool"] = "task"
     """what steps the environments: the task's own (mostly gymnasium, the reference), or envpool, the faster"""
     eval_episodes: int = 0
@@ -101,8 +109,9 @@ def plan(sweep: Sweep, *, here: bool = True) -> list[Cell]:
     Raises:
         UsageError: for anything on the command line that does not exist or can't be.
     """
-    specs = filter_specs(sweep)
+    check_numbers(sweep)
     tasks = pick_tasks(sweep)
+    specs = filter_specs(sweep, tasks)
     devices = {task: pick_device(sweep.device, task, sweep.out, here=here) for task in tasks}
     tasks = [with_compile(task, devices[task], sweep.compile) for task in tasks]
     if sweep.jobs < 0:
@@ -181,25 +190,44 @@ def recipe_of(sweep: Sweep) -> recipe.Recipe:
     )
 
 
-def filter_specs(sweep: Sweep) -> list[str]:
-    """Canonical specs of the filters asked for, the baseline first, none twice."""
+def filter_specs(sweep: Sweep, tasks: Sequence[Task]) -> list[str]:
+    """Canonical specs of the filters asked for, the baseline first; one that two spellings mean is there once."""
     asked = [spec for group in sweep.filter for spec in group]
     if not asked:
         raise UsageError(f"say which filter to run with --filter; there is: {', '.join(names())}")
-    specs = [str(parse(spec)) for word in asked for spec in (names() if word == "all" else [word])]
+    words = [spec for word in asked for spec in (names() if word == "all" else expand(word))]
+    defaults = [task.filter_defaults for task in tasks]
+    specs = [canonical(word, defaults) for word in words]
     return list(dict.fromkeys(([BASELINE] if sweep.baseline else []) + specs))
 
 
+def check_numbers(sweep: Sweep) -> None:
+    """Raise UsageError for numbers that no sweep can mean, before anything trains."""
+    for name, value in vars(sweep).items():
+        if name in LARGEST and value > LARGEST[name]:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} may be {LARGEST[name]:,} at most, got {value:,}")
+
+
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """`5` -> 0..4; `0,3,7` -> those; `3,` -> just 3."""
-    try:
-        numbers = [int(word) for word in text.replace(" ", "").split(",") if word]
-    except ValueError:
-        numbers = []
-    if "," not in text and numbers:
+    """`5` -> 0..4; `5-9` -> 5..9; `0,3,7` -> those; `3,` -> just 3; `0,5-7` -> 0, 5, 6, 7."""
+    words = [word for word in text.replace(" ", "").split(",") if word]
+    if not all(re.fullmatch(r"\d+(-\d+)?", word) for word in words):
+        words = []
+    ends = [[int(end) for end in word.split("-")] for word in words]
+    largest = max((end for pair in ends for end in pair), default=0)
+    if largest > LARGEST_SEED or sum(pair[-1] - pair[0] for pair in ends) > MOST_SEEDS:
+        raise UsageError(f"--seeds {text[:40]}: seeds lie in 0..{LARGEST_SEED:,}, and there are {MOST_SEEDS:,} at most")
+    numbers = [seed for pair in ends for seed in range(pair[0], pair[-1] + 1)]
+    if len(ends) == 1 and len(ends[0]) == 1 and "," not in text:
+        if numbers[0] > MOST_SEEDS:
+            raise UsageError(f"--seeds {text[:40]}: there are {MOST_SEEDS:,} at most; a single one is {numbers[0]},")
         numbers = list(range(numbers[0]))
-    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
-        raise UsageError(f"--seeds takes a number of seeds such as 5, or different seeds such as 0,3,7; got {text!r}")
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise UsageError(
+            f"--seeds takes a number of seeds such as 5, a range such as 5-9, or different seeds such as 0,3,7; got "
+            f"{text[:40]!r}"
+        )
     return tuple(numbers)
 
 

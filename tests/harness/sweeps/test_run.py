@@ -349,3 +349,19 @@ def test_an_agent_alone_explains_bad_input(words: list[str], sentence: str) -> N
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_without_unicode_shows_what_it_can(tmp_path: Path) -> None:
+    """The report is full of Δ, ± and ≤; the sweep before it must not end in an error over them."""
+    words = ["--filter", "iif", "--task", "smoke-FrozenLake", "--seeds", "1", "--compile", "off", "--quiet"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.run", *words, "--out", str(tmp_path)],
+        capture_output=True,
+        timeout=120,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"AUC" in done.stdout
+    assert done.stdout.isascii()
