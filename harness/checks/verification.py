@@ -105,7 +105,7 @@ def check_cell(path: Path, found: str, trust: Collection[str]) -> list[str]:
         raise UsageError(f"has {len(run.kept)} rounds instead of {rounds}; delete it and run the same command again")
     if config["args"].get("compile") == "on" and run.compiled is False:
         raise UsageError(
-            "was to be compiled but fell back to training without, so it can't be compared with compiled runs; delete it "
+            "was to be compiled but trained without, so it can't be compared with compiled runs; delete it "
             "and run the same command again where there is a C++ compiler, or run all with --compile off"
         )
     notes = [] if read_digests(path) else [f"{shown(path)}: older than digests, so edits can't be found"]
