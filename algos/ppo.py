@@ -375,7 +375,7 @@ def train(args: Args, filter: Filter, recorder: Recorder, apply: Any = None) -> 
         rollout, ended = collect(state, args, recorder)
 
         clock.start("filter")
-        selection = run_filter(filter, rollout, open_objective(state.agent, rollout, args))
+        selection = run_filter(filter, rollout, open_objective(state.agent, rollout, args), state.agent)
 
         clock.start("update")
         sums, steps = update(state, rollout, selection, apply or filter.apply, args)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from filters.errors import FilterError
+from filters.guard import Guard
 
 Params = dict[str, Tensor]
 Apply = Literal["repack", "mask"]
@@ -160,12 +161,32 @@ def keep_all(rollout: Rollout) -> Selection:
     return Selection(keep=torch.ones(rollout.n, dtype=torch.bool, device=rollout.advantages.device))
 
 
-def run_filter(filter: Filter, rollout: Rollout, objective: Objective) -> Selection:
+def run_filter(filter: Filter, rollout: Rollout, objective: Objective, model: nn.Module | None = None) -> Selection:
     """Call `filter.select` and hold the answer against the contract.
 
+    Args:
+        filter: the filter.
+        rollout: what it looks at.
+        objective: the agent's loss, to look at.
+        model: the agent, whose parameters the filter has to leave alone, however it got hold of them.
+
     Raises:
-        FilterError: if it raises or answers with anything but a bool `keep` [n] and scores free of NaN.
+        FilterError: if it raises, changes the rollout, a parameter or a global random state, or answers with anything
+            but a bool `keep` [n] and scores free of NaN.
     """
+    columns = {name: value for name, value in vars(rollout).items() if isinstance(value, Tensor)}
+    guard = Guard(columns | {f"params[{name!r}]": p for name, p in objective.params.items()}, model)
+    selection = ask(filter, rollout, objective)
+    if changed := guard.changed():
+        raise FilterError(
+            f"{name_of(filter)} in round {rollout.round} changed {', '.join(changed[:3])}; a filter only looks: clone "
+            "before writing, and draw random numbers from rollout.generator"
+        )
+    return selection
+
+
+def ask(filter: Filter, rollout: Rollout, objective: Objective) -> Selection:
+    """The valid answer of `filter.select`; raises FilterError as `run_filter`, but looks at nothing else."""
     try:
         selection = filter.select(rollout, objective)
     except FilterError as error:

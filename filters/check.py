@@ -12,7 +12,7 @@ import tyro
 from torch import Tensor
 from torch.nn.functional import linear
 
-from filters.api import Filter, Objective, Params, Rollout, Selection, run_filter
+from filters.api import Filter, Objective, Params, Rollout, Selection, ask
 from filters.cost import best_seconds, peak_memory
 from filters.errors import FilterError, UsageError, run_command
 from filters.registry import make
@@ -88,7 +88,7 @@ def _with_rollout(case: Case, **columns: Any) -> Case:
 
 
 def _run(filter: Filter, case: Case) -> Selection:
-    return run_filter(filter, case.rollout, case.objective)
+    return ask(filter, case.rollout, case.objective)
 
 
 def check_answer(filter: Filter, device: str) -> None:

@@ -11,8 +11,8 @@ from filters.api import (
     Rollout,
     Selection,
     Unit,
+    ask,
     check_fractions,
-    run_filter,
 )
 from filters.iif import IIF
 from filters.registry import register
@@ -69,7 +69,7 @@ class RandomMatched(Filter):
 
     def select(self, rollout: Rollout, objective: Objective) -> Selection:
         """Ask the other filter how many, then draw."""
-        dropped = int((~run_filter(self.of, rollout, objective).keep).sum())
+        dropped = int((~ask(self.of, rollout, objective).keep).sum())
         return Selection(keep=keep_random(rollout, units=rollout.n, dropped=dropped))
 
 

@@ -143,6 +143,13 @@ class KeepsCount(Filter):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScalesParameters(Filter):
+    def select(self, rollout: Rollout, objective: Objective) -> Selection:
+        next(iter(objective.params.values())).data.mul_(1.01)
+        return keep_all(rollout)
+
+
+@dataclass(frozen=True, kw_only=True)
 class KeepsNothingOnce(Filter):
     """Not broken: keeps nothing in round 1 and everything elsewhere."""
 

@@ -221,8 +221,9 @@ def run_cell(cell: Cell, progress: Progress) -> str | None:
         args = replace(cell.task.args, seed=cell.seed, device=cell.device)
         filter = make_filter(cell)
         source = source_of(type(filter))
-        cell.task.module.train(args, filter, recorder, cell.task.apply)
+        agent = cell.task.module.train(args, filter, recorder, cell.task.apply)
         recorder.finish(
+            agent,
             provenance(cell.device, jobs=cell.jobs) | {"sources": project_sources(cell.task.agent, filter)},
             filter_source=None if source is None else text_hash(source),
         )

@@ -1,5 +1,6 @@
 """What does a run leave on disk while it trains, and how is it finished?"""
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -7,7 +8,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
 from algos.training.clock import PHASES, Clock, Phase
@@ -97,17 +100,18 @@ class RunRecorder:
             self._booked = dict(self.clock.seconds)
             self.rounds_done = state.round
 
-    def finish(self, provenance: dict[str, Any], *, filter_source: str | None = None) -> None:
+    def finish(self, agent: nn.Module, provenance: dict[str, Any], *, filter_source: str | None = None) -> None:
         """Make everything durable, then write `run.json`: from now on the cell is complete.
 
         Args:
+            agent: as training left it; its hash is kept.
             provenance: code, packages and hardware.
             filter_source: SHA-256 of the file that the filter's class came from.
         """
         self.close()
         seconds = {phase: self.clock.seconds[phase] for phase in PHASES}
         run = {"schema": SCHEMA, "status": "complete", "seconds": seconds, "filter_source": filter_source}
-        run |= {"compiled": self._compiled, "provenance": provenance}
+        run |= {"compiled": self._compiled, "parameters": parameters_hash(agent), "provenance": provenance}
         if self._checkpoints and len(self._checkpoints.stretches) > 1:
             run["stretches"] = self._checkpoints.stretches
         run["files"] = {name: digest(self._folder / name) for name in HASHED if (self._folder / name).exists()}
@@ -124,6 +128,15 @@ class RunRecorder:
                 file.close()
         if self._writer is not None:
             self._writer.close()
+
+
+def parameters_hash(agent: nn.Module) -> str:
+    """SHA-256 of all parameters and buffers, by name."""
+    found = hashlib.sha256()
+    for name, value in sorted(agent.state_dict().items()):
+        found.update(name.encode())
+        found.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
 
 
 def _write_line(file: TextIO, line: dict[str, Any]) -> None:

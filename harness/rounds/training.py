@@ -85,7 +85,7 @@ class Training:
             number=state.round + 1,
             rollout=rollout,
             objective=objective,
-            selection=run_filter(self.filter, rollout, objective),
+            selection=run_filter(self.filter, rollout, objective, self.state.agent),
             seen=watched.seen if watched else [],
             train_return=float(np.mean(ended)) if ended else None,
         )
