@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import tyro
 
-from filters.registry import parse
+from filters.registry import expand, parse
 from harness.tasks.catalogue import find_suite, find_task
 
 ROOT = Path(__file__).parent.parent
@@ -122,7 +122,7 @@ def test_a_command_on_a_page_takes_its_arguments(command: str, page: str, capsys
         find_suite(suite)
     for spec in flat(arguments.get("filter", ())):
         if spec != "all" and not re.match(r"[\w.]+:[A-Z]", spec):  # what a reader's own module would hold
-            parse(spec)
+            [parse(one) for one in expand(spec)]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,8 @@ def draw(entry: Entry, path: Path, *, titles: dict[str, str]) -> None:
         for panel, task in zip(panels, tasks, strict=True):
             _draw_task(panel, [cell for cell in entry.cells if cell.task == task])
             panel.set_title(titles.get(task, task))
-            panel.set_xlabel("environment steps")
+            panel.set_xlabel("thousand environment steps")
+            panel.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}")
         panels[0].set_ylabel("evaluation return")
         panels[0].legend(loc="upper left")
 
