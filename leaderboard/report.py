@@ -11,8 +11,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from filters.errors import UsageError, run_command
-from leaderboard.runs.store import CellFailure, CellRun, find_cells, read_cell, read_failure, status
+from filters.errors import run_command
+from leaderboard.runs.folder import load
 from leaderboard.statistics.comparison import Comparison, compare
 from leaderboard.statistics.tables import Sheet, detection_sheets, legend, suite_sheets, task_sheets
 
@@ -32,30 +32,6 @@ class Args:
     """print Markdown instead of tables for the terminal"""
     baseline: str = "none"
     """the filter that the others are measured against"""
-
-
-def load(paths: Path | Sequence[Path]) -> tuple[list[CellRun], list[CellFailure]]:
-    """Read all cells below a folder, or exactly the cells whose folders are listed.
-
-    Returns:
-        the complete cells, and those that failed, were interrupted or (if listed) never started.
-
-    Raises:
-        UsageError: if the folder does not exist or holds no runs, or a file is damaged.
-    """
-    folders = _below(paths) if isinstance(paths, Path) else list(paths)
-    complete = {folder: status(folder) == "complete" for folder in folders}
-    cells = [read_cell(folder) for folder in folders if complete[folder]]
-    return cells, [read_failure(folder) for folder in folders if not complete[folder]]
-
-
-def _below(root: Path) -> list[Path]:
-    if not root.is_dir():
-        raise UsageError(f"{root} is no folder; give the one that the runs were written to")
-    folders = find_cells(root)
-    if not folders:
-        raise UsageError(f"{root} holds no runs; `python -m harness.run --out {root}` makes some")
-    return folders
 
 
 def render(comparison: Comparison, *, width: int = WIDTH) -> RenderableType:
@@ -103,7 +79,7 @@ def print_report(
     Raises:
         UsageError: if there is nothing to read, a file is damaged, or a cell is there twice.
     """
-    cells, failures = load(paths)
+    cells, failures = load(paths, episodes=False)
     comparison = compare(cells, failures, baseline=baseline)
     if markdown:
         print(to_markdown(comparison), end="")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from harness.cells.cell import Cell
-from leaderboard.report import load
+from leaderboard.runs.folder import load
 from leaderboard.statistics.comparison import compare
 
 
@@ -30,7 +30,7 @@ def summary(cells: Sequence[Cell], *, baseline: str | None) -> dict[str, Any]:
     Raises:
         UsageError: if a file is damaged.
     """
-    complete, failures = load([cell.path for cell in cells])
+    complete, failures = load([cell.path for cell in cells], episodes=False)
     return {
         "cells": {"all": len(cells), "complete": len(complete), "failed": len(failures)},
         "failures": [plain(failure) for failure in failures],

@@ -9,9 +9,13 @@ import json
 import math
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from filters.errors import UsageError
 
@@ -25,6 +29,8 @@ LINE_BYTES = 8 * 2**20
 """largest line: some 200,000 episodes"""
 LARGEST = 2**63 - 1
 """largest whole number, which is also what arrays hold"""
+MOST = 1e100
+"""largest number: sums and squares of it stay finite"""
 
 
 def damaged(file: Path, what: str) -> UsageError:
@@ -62,16 +68,26 @@ class Regular:
 
     def lines(self, limit: int) -> Iterator[bytes]:
         """The file's lines, each of at most `limit` bytes; closes the file."""
-        with self._stream:
-            while line := self._read(limit):
+        with self._stream, self._readable():
+            while line := self._stream.readline(limit + 1):
                 if len(line) > limit:
                     raise damaged(self._file, f"has a line of more than {limit:,} bytes")
                 self._hash.update(line)
                 yield line
 
-    def _read(self, limit: int) -> bytes:
+    def whole(self, limit: int) -> bytes:
+        """The file's content, of at most `limit` bytes; closes the file."""
+        with self._stream, self._readable():
+            content = self._stream.read(limit + 1)
+        if len(content) > limit:  # it grew since it was opened
+            raise damaged(self._file, f"holds more than {limit:,} bytes")
+        self._hash.update(content)
+        return content
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
         try:
-            return self._stream.readline(limit + 1)
+            yield
         except OSError as error:
             raise damaged(self._file, f"can't be read ({error})") from error
 
@@ -102,7 +118,7 @@ def parse(text: bytes, file: Path) -> Json:
 
 def load_object(file: Path) -> Json:
     """The object in a file, whatever its schema; raises UsageError if the file is damaged."""
-    return parse(b"".join(Regular(file, OBJECT_BYTES).lines(OBJECT_BYTES)), file)
+    return parse(Regular(file, OBJECT_BYTES).whole(OBJECT_BYTES), file)
 
 
 def read_object(file: Path, *, schema: int, sha256: str | None = None) -> Json:
@@ -117,7 +133,7 @@ def read_object(file: Path, *, schema: int, sha256: str | None = None) -> Json:
         UsageError: if the file is damaged.
     """
     opened = Regular(file, OBJECT_BYTES)
-    parsed = parse(b"".join(opened.lines(OBJECT_BYTES)), file)
+    parsed = parse(opened.whole(OBJECT_BYTES), file)
     if parsed.get("schema") != schema:
         raise damaged(file, f"has schema {str(parsed.get('schema'))[:50]}, but this version reads schema {schema}")
     check_digest(opened, file, sha256)
@@ -181,9 +197,29 @@ def finite(values: Iterable[Any], key: str, file: Path) -> list[float]:
     return numbers
 
 
+def numbers(values: Sequence[Any], key: str, file: Path) -> NDArray[np.float64]:
+    """The values as an array; raises UsageError if one is no finite number."""
+    if set(map(type, values)) <= {int, float}:  # JSON's true would pass for an int
+        with suppress(OverflowError):  # a whole number that no float holds
+            array = np.array(values, dtype=np.float64)
+            if np.all(np.abs(array) <= MOST):
+                return array
+    return np.array(finite(values, key, file))  # says which value it is
+
+
+def wholes(values: Sequence[Any], key: str, file: Path) -> NDArray[np.int64]:
+    """The values as an array; raises UsageError if one is no whole number that fits."""
+    if set(map(type, values)) <= {int}:
+        with suppress(OverflowError):
+            array = np.array(values, dtype=np.int64)
+            if not array.size or array.min() >= -LARGEST:
+                return array
+    return np.array([field({key: value}, key, int, file) for value in values], dtype=np.int64)
+
+
 def fits(value: float) -> bool:
     """Whether a number is finite and not too large to compute with: sums and squares of it stay finite."""
-    return abs(value) <= 1e100 and math.isfinite(value)
+    return abs(value) <= MOST and math.isfinite(value)
 
 
 def shown(value: Any) -> str:

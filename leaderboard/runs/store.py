@@ -27,7 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from filters.errors import UsageError
-from leaderboard.runs.jsonfile import Json, damaged, field, finite, number, read_lines, read_object, word
+from leaderboard.runs.columns import read_checkpoints, read_rounds
+from leaderboard.runs.jsonfile import Json, damaged, field, number, read_lines, read_object, word
+from leaderboard.runs.sharing import Shared
 
 SCHEMA = 1
 PHASES = ("startup", "environment", "inference", "filter", "update", "evaluation", "logging")
@@ -60,7 +62,7 @@ class CellRun:
     seconds: NDArray[np.float64]
     """[K] training seconds before each checkpoint (environment, inference, filter, update), above 0"""
     returns: tuple[NDArray[np.float64], ...]
-    """K arrays [E]: the return of every evaluation episode; of the last checkpoint alone where `means` sums them up"""
+    """K arrays [E]: the return of every evaluation episode; of the last checkpoint or none where `means` sums up"""
     kept: NDArray[np.float64]
     """[R] share of the rollout that the update could use"""
     optimizer_steps: NDArray[np.int64]
@@ -80,6 +82,8 @@ class CellRun:
     filter_source: str | None = None
     """SHA-256 of the file that the filter's class came from; None where the run did not record it"""
 
+    compiled: bool | None = None
+    """whether the optimizer step was compiled in the end; None where the run did not record it"""
     corruption: Mapping[str, NDArray[np.float64]] = dataclasses.field(default_factory=dict)
     """[R] a name of `harness.cells.detection`, NaN where nothing can be said; empty where no record was made harmful"""
 
@@ -178,40 +182,48 @@ def _folders(folder: Path) -> list[str]:
         return []
 
 
-def read_cell(path: Path) -> CellRun:
+def read_cell(path: Path, *, episodes: bool = True, shared: Shared | None = None) -> CellRun:
     """Read a complete cell.
+
+    Args:
+        path: its folder.
+        episodes: keep every evaluation episode rather than the mean of each checkpoint alone.
+        shared: what cells that are read together have in common.
 
     Raises:
         UsageError: if it is not complete or a file is damaged; names the file and the remedy.
     """
     if status(path) != "complete":
         raise UsageError(f"{path} holds no complete run: {UNFINISHED}")
+    shared = shared or Shared()
+    file, evals, rounds = (path / name for name in ("run.json", "evals.jsonl", "rounds.jsonl"))
     run = read_run(path)
-    provenance = field(run, "provenance", dict, path / "run.json")
-    digests = read_digests(path)
-    config = read_config(path, sha256=digests.get("config.json"))
-    evals, rounds = path / "evals.jsonl", path / "rounds.jsonl"
-    checkpoints = [_checkpoint(line, evals) for line in read_lines(evals, sha256=digests.get("evals.jsonl"))]
-    log = list(read_lines(rounds, sha256=digests.get("rounds.jsonl")))
-    references = field(config, "references", dict, path / "config.json")
+    provenance = field(run, "provenance", dict, file)
+    digests = digests_of(run, file)
+    config = shared.fields(read_config(path, sha256=digests.get("config.json")))
+    checkpoints = read_checkpoints(read_lines(evals, sha256=digests.get("evals.jsonl")), evals, episodes=episodes)
+    log = read_rounds(list(read_lines(rounds, sha256=digests.get("rounds.jsonl"))), rounds)
     return CellRun(
         path=path,
         config=config,
         task=config["task"],
         spec=config["filter"],
         seed=config["seed"],
-        steps=_axis([step for step, _, _, _ in checkpoints], evals),
-        seconds=_seconds([seconds for _, seconds, _, _ in checkpoints], evals),
-        returns=tuple(returns for _, _, returns, _ in checkpoints),
-        kept=np.array([number(line, "kept", rounds) for line in log]),
-        optimizer_steps=np.array([field(line, "optimizer_steps", int, rounds) for line in log], dtype=np.int64),
-        skipped_rounds=sum(field(line, "skipped", bool, rounds) for line in log),
-        phase_seconds=_totals([field(line, "seconds", dict, rounds) for line in log], rounds),
-        references=_references(references, path / "config.json"),
-        lengths=tuple(lengths for _, _, _, lengths in checkpoints),
-        provenance={name: said for name, said in provenance.items() if name != "sources"},  # these differ by filter
-        corruption=_corruption(log, rounds),
-        filter_source=None if run.get("filter_source") is None else field(run, "filter_source", str, path / "run.json"),
+        steps=shared.axis(checkpoints.steps),
+        seconds=checkpoints.seconds,
+        returns=checkpoints.returns,
+        means=None if episodes else checkpoints.means,
+        kept=log.kept,
+        optimizer_steps=log.optimizer_steps,
+        skipped_rounds=log.skipped,
+        phase_seconds=log.phase_seconds,
+        references=_references(config["references"], path / "config.json"),
+        lengths=checkpoints.lengths,
+        # sources differ by filter
+        provenance=shared.value({name: said for name, said in provenance.items() if name != "sources"}),
+        corruption=log.corruption,
+        compiled=None if run.get("compiled") is None else field(run, "compiled", bool, file),
+        filter_source=None if run.get("filter_source") is None else field(run, "filter_source", str, file),
     )
 
 
@@ -242,8 +254,11 @@ def read_digests(path: Path) -> dict[str, str]:
     Raises:
         UsageError: if `run.json` is damaged or was edited.
     """
-    file = path / "run.json"
-    run = read_object(file, schema=SCHEMA)
+    return digests_of(read_run(path), path / "run.json")
+
+
+def digests_of(run: Json, file: Path) -> dict[str, str]:
+    """The same of a `run.json` that was read already."""
     digests = field({"files": {}} | run, "files", dict, file)
     if digests and run.get("digest") != seal(run):
         raise damaged(file, "is not what the run wrote: it was edited or mixed up")
@@ -304,49 +319,6 @@ def _identity(path: Path) -> tuple[str, str, int]:
     return printable(task), printable(unquote(path.parent.name)), _seed(path)
 
 
-def _checkpoint(line: Json, file: Path) -> tuple[int, float, NDArray[np.float64], NDArray[np.int64]]:
-    """Step, seconds so far, and the episodes' returns [E] and lengths [E]."""
-    episodes = finite(field(line, "returns", list, file), "returns", file)
-    if not episodes:
-        raise damaged(file, "has a checkpoint without an episode")
-    lengths = field(line, "lengths", list, file)
-    if len(lengths) != len(episodes):
-        raise damaged(file, "has a checkpoint with more returns than lengths, or fewer")
-    whole = [field({"lengths": length}, "lengths", int, file) for length in lengths]
-    step, seconds = field(line, "step", int, file), number(line, "seconds", file)
-    return step, seconds, np.array(episodes), np.array(whole, dtype=np.int64)
-
-
 def _references(said: Json, file: Path) -> dict[str, float]:
     unknown = "solved" in said and said["solved"] is None
     return {"random": number(said, "random", file), "solved": math.nan if unknown else number(said, "solved", file)}
-
-
-def _axis(steps: list[int], file: Path) -> NDArray[np.int64]:
-    axis = np.array(steps, dtype=np.int64)
-    if axis[0] <= 0 or np.any(np.diff(axis) <= 0):
-        raise damaged(file, "has steps that do not increase from line to line")
-    return axis
-
-
-def _seconds(seconds: list[float], file: Path) -> NDArray[np.float64]:
-    axis = np.array(seconds)
-    if axis[0] <= 0 or np.any(np.diff(axis) < 0):
-        raise damaged(file, "has seconds that are not positive or run backwards")
-    return axis
-
-
-def _corruption(rounds: list[Json], file: Path) -> dict[str, NDArray[np.float64]]:
-    found = [field(line, "corruption", dict, file) for line in rounds if "corruption" in line]
-    if not found:
-        return {}
-    if len(found) < len(rounds) or any(one.keys() != found[0].keys() for one in found):
-        raise damaged(file, "says of some rounds only how records were corrupted")
-    return {
-        name: np.array([np.nan if one[name] is None else number(one, name, file) for one in found]) for name in found[0]
-    }
-
-
-def _totals(rounds: list[Json], file: Path) -> dict[str, float]:
-    phases = sorted({phase for seconds in rounds for phase in seconds})
-    return {phase: sum(number({phase: 0.0, **seconds}, phase, file) for seconds in rounds) for phase in phases}

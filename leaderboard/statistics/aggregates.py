@@ -20,8 +20,10 @@ from leaderboard.statistics.significance import Interval
 
 Array = NDArray[np.float64]
 Seeds = NDArray[np.int64]
-"""[..., S, M]: which seed's score stands in each place of a table of scores"""
+"""[..., S, M]: which seed's score stands in each place of a table of scores, or how often it does"""
 
+CHUNK = 1_000_000
+"""drawn seeds that are worked on at once"""
 DRAWS = 2_000
 """resamples of the bootstrap; an interval's limits then repeat to about 6 % of their standard error"""
 CONFIDENCE = 0.95
@@ -86,8 +88,8 @@ def probability_of_improvement(ours: Array, theirs: Array, *, draws: int = DRAWS
     x, y = _table(ours), _table(theirs)
     if x.shape != y.shape:
         raise ValueError(f"the two tables of scores must be [S, M] alike, not {x.shape} and {y.shape}")
-    low, high = _limits(lambda seeds: _wins(_pick(x, seeds), _pick(y, seeds)), x.shape, draws=draws, seed=seed)
-    return Interval(float(_wins(x, y)), float(low), float(high))
+    low, high = _limits(lambda seeds: _wins(x, y, _times(seeds)), x.shape, draws=draws, seed=seed)
+    return Interval(float(_wins(x, y, np.ones(x.shape, dtype=np.int64))), float(low), float(high))
 
 
 def performance_profile(scores: Array, taus: Array, *, draws: int = DRAWS, seed: int = 0) -> Profile:
@@ -106,7 +108,7 @@ def performance_profile(scores: Array, taus: Array, *, draws: int = DRAWS, seed:
     if thresholds.ndim != 1 or not thresholds.size or not np.isfinite(thresholds).all():
         raise ValueError("thresholds must be a non-empty list of finite numbers")
     above = (table > thresholds[:, None, None]).astype(np.float64)  # [L, S, M]
-    low, high = _limits(lambda seeds: _shares(above, seeds), table.shape, draws=draws, seed=seed)
+    low, high = _limits(lambda seeds: _shares(above, _times(seeds)), table.shape, draws=draws, seed=seed)
     return Profile(above.mean(axis=(1, 2)), *np.broadcast_arrays(low, high, thresholds)[:2])
 
 
@@ -115,16 +117,32 @@ def _iqm(scores: Array) -> Array:
     return np.asarray(stats.trim_mean(scores.reshape(*scores.shape[:-2], -1), 0.25, axis=-1))
 
 
-def _wins(x: Array, y: Array) -> Array:
-    """[..., S, M] twice -> [...]: the share of pairs that x wins, ties counted half."""
-    signs = np.sign(x[..., :, None, :] - y[..., None, :, :])  # [..., S, S, M]
-    return np.asarray((1 + signs.mean(axis=(-3, -2, -1))) / 2)
+def _wins(x: Array, y: Array, times: Seeds) -> Array:
+    """[S, M] twice and [..., S, M] -> [...]: the share of pairs that x wins, ties counted half.
+
+    By ranks: what S · S pairs of every draw would need does not fit into memory. Whole numbers, so nothing is rounded.
+    """
+    count, tasks = x.shape
+    ahead = np.zeros(times.shape[:-2], dtype=np.int64)  # pairs won minus pairs lost
+    for task in range(tasks):
+        order = np.argsort(y[:, task])
+        drawn = times[..., order, task].cumsum(axis=-1)
+        up_to = np.concatenate([np.zeros_like(drawn[..., :1]), drawn], axis=-1)  # [..., S + 1]
+        below, not_above = (np.searchsorted(y[order, task], x[:, task], side=side) for side in ("left", "right"))
+        ahead += (times[..., task] * (up_to[..., below] + up_to[..., not_above] - count)).sum(axis=-1)
+    return np.asarray((1 + ahead / (count * count * tasks)) / 2)
 
 
-def _shares(above: Array, seeds: Seeds) -> Array:
+def _shares(above: Array, times: Seeds) -> Array:
     """[L, S, M] and [..., S, M] -> [L, ...]: by how often every run was drawn."""
-    times = (seeds[..., None, :, :] == np.arange(above.shape[1])[:, None, None]).sum(axis=-2)  # [..., S, M]
     return np.asarray(np.tensordot(above, times.astype(np.float64), axes=([1, 2], [-2, -1])) / above[0].size)
+
+
+def _times(seeds: Seeds) -> Seeds:
+    """[B, S, M] -> [B, S, M]: how often each seed was drawn on each task."""
+    draws, count, tasks = seeds.shape
+    places = (np.arange(draws)[:, None, None] * count + seeds) * tasks + np.arange(tasks)
+    return np.bincount(places.ravel(), minlength=seeds.size).reshape(seeds.shape)
 
 
 def _pick(table: Array, seeds: Seeds) -> Array:
@@ -142,9 +160,17 @@ def _limits(
     count, tasks = shape
     if count < 2 or tasks < 2:
         return np.array(np.nan), np.array(np.nan)
+    block = max(1, CHUNK // (count * tasks))
+
+    def in_blocks(*drawn: Seeds, axis: int) -> Array:
+        """All draws at once would take memory for each of them."""
+        starts = range(0, max(1, len(drawn[0])), block)
+        parts = [statistic(np.stack([of[start : start + block] for of in drawn], axis=-1)) for start in starts]
+        return np.concatenate(parts, axis=-1)
+
     interval = stats.bootstrap(
-        (np.arange(count),) * tasks,
-        lambda *drawn, axis: statistic(np.stack(drawn, axis=-1)),
+        (np.arange(count, dtype=np.int32),) * tasks,
+        in_blocks,
         vectorized=True,
         n_resamples=draws,
         confidence_level=CONFIDENCE,

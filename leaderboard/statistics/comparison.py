@@ -1,8 +1,9 @@
 """How does each filter compare with the baseline: on each task, and over all tasks together?"""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from leaderboard.runs.store import CellFailure, CellRun
 from leaderboard.statistics import metrics
 from leaderboard.statistics.aggregates import iqm_interval, probability_of_improvement
-from leaderboard.statistics.pairing import Cell, cells_of, mismatch, missing_seeds, refuse_twins
+from leaderboard.statistics.pairing import cells_of, mismatch, missing_seeds, refuse_twins
 from leaderboard.statistics.significance import (
     ALPHA,
     Interval,
@@ -25,6 +26,7 @@ from leaderboard.statistics.significance import (
 )
 
 Array = NDArray[np.float64]
+Item = TypeVar("Item", CellRun, CellFailure, "Row")
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,39 +148,46 @@ def compare(cells: Sequence[CellRun], failures: Sequence[CellFailure], *, baseli
         UsageError: if two cells have the same task, filter and seed.
     """
     refuse_twins(cells)
-    both: list[Cell] = [*cells, *failures]
-    names = sorted({cell.task for cell in both})
+    complete, failed = _grouped(cells, "task"), _grouped(failures, "task")
     tasks = tuple(
-        _compare_task(
-            name,
-            [cell for cell in cells if cell.task == name],
-            [failure for failure in failures if failure.task == name],
-            baseline=baseline,
-        )
-        for name in names
+        _compare_task(name, complete.get(name, []), failed.get(name, []), baseline=baseline)
+        for name in sorted(complete.keys() | failed.keys())
     )
     return Comparison(baseline, tasks, _joint(tasks, baseline), _aggregates(tasks, baseline))
+
+
+def _grouped(items: Iterable[Item], name: str) -> dict[str, list[Item]]:
+    """The items by one of their attributes, in the order that they came in."""
+    groups: dict[str, list[Item]] = {}
+    for item in items:
+        groups.setdefault(getattr(item, name), []).append(item)
+    return groups
 
 
 def _compare_task(
     task: str, cells: list[CellRun], failures: list[CellFailure], *, baseline: str | None
 ) -> TaskComparison:
     cells, note = with_solved(cells)
-    both: list[Cell] = [*cells, *failures]
-    specs = sorted({cell.spec for cell in both}, key=lambda spec: (spec != baseline, spec))
+    complete, failed = _grouped(cells, "spec"), _grouped(failures, "spec")
+    specs = sorted(complete.keys() | failed.keys(), key=lambda spec: (spec != baseline, spec))
     problems = []
     if baseline is not None and baseline not in specs:
         problems.append(f"nothing is compared, because the baseline {baseline} was not run; run it too")
     rows = []
-    for spec in specs:
-        versus = None
+    areas: dict[str | None, Array] = {}
+    for spec in specs:  # the baseline first
+        own, versus = cells_of(complete.get(spec, []), spec), None
+        areas[spec] = np.array([_auc(cell) for cell in own])
         if baseline in specs and spec != baseline:
-            problem = missing_seeds(cells, failures, spec, baseline) or mismatch(cells, spec, baseline)
+            # the two sides alone: with all cells every filter would look at every other's
+            pair = own + complete.get(baseline, [])
+            gaps = failed.get(spec, []) + failed.get(baseline, [])
+            problem = missing_seeds(pair, gaps, spec, baseline) or mismatch(pair, spec, baseline)
             if problem:
                 problems.append(f"{spec} is not compared with {baseline}, because {problem}")
             else:
-                versus = _versus(cells_of(cells, spec), cells_of(cells, baseline))
-        rows.append(_row(spec, cells_of(cells, spec), versus))
+                versus = _versus(own, cells_of(pair, baseline), areas[spec] - areas[baseline])
+        rows.append(_row(spec, own, areas[spec], versus))
     ordered = sorted(failures, key=lambda failure: (specs.index(failure.spec), failure.seed))
     return TaskComparison(task, tuple(rows), tuple(ordered), tuple(problems), (note,) if note else ())
 
@@ -197,14 +206,14 @@ def with_solved(cells: list[CellRun]) -> tuple[list[CellRun], str | None]:
     return named, f"scores: 1 is the best evaluation seen here ({best:.4g}), as no return of a good policy is known"
 
 
-def _row(spec: str, cells: list[CellRun], versus: Versus | None) -> Row:
+def _row(spec: str, cells: list[CellRun], areas: Array, versus: Versus | None) -> Row:
     shares = [cell.phase_seconds.get("filter", 0.0) / max(cell.training_seconds, 1e-12) for cell in cells]
     return Row(
         spec=spec,
         seeds=tuple(cell.seed for cell in cells),
         final=np.array([cell.curve[-1] for cell in cells]),
         score=np.array([_scores(cell)[-1] for cell in cells]),
-        auc=np.array([_auc(cell) for cell in cells]),
+        auc=areas,
         kept=np.array([cell.kept.mean() for cell in cells]),
         filter_share=np.array(shares),
         versus=versus,
@@ -220,13 +229,11 @@ def _auc(cell: CellRun) -> float:
     return float(metrics.auc(_scores(cell)[None], cell.steps.astype(np.float64))[0])
 
 
-def _versus(ours: list[CellRun], theirs: list[CellRun]) -> Versus:
-    """Both sides sorted by seed, with the same seeds and checkpoints."""
+def _versus(ours: list[CellRun], theirs: list[CellRun], differences: Array) -> Versus:
+    """Both sides sorted by seed, with the same seeds and checkpoints; and their differences in AUC, [S]."""
     f, b = (np.stack([cell.curve for cell in side]) for side in (ours, theirs))
     f_seconds, b_seconds = (np.stack([cell.seconds for cell in side]) for side in (ours, theirs))
     steps = theirs[0].steps.astype(np.float64)
-    pairs = zip(ours, theirs, strict=True)
-    differences = np.array([_auc(our) - _auc(their) for our, their in pairs])
     return Versus(
         se_peak=metrics.se_peak(f, b, steps=steps),
         se_ave=metrics.se_ave(f, b, steps=steps),
@@ -244,15 +251,15 @@ def _versus(ours: list[CellRun], theirs: list[CellRun]) -> Versus:
 def _joint(tasks: tuple[TaskComparison, ...], baseline: str | None) -> tuple[JointTest, ...]:
     if baseline is None:
         return ()
-    rows = [row for task in tasks for row in task.rows if row.spec != baseline]
-    specs = sorted({row.spec for row in rows})
-    pooled = [_pool([row for row in rows if row.spec == spec]) for spec in specs]
+    rows = _grouped((row for task in tasks for row in task.rows if row.spec != baseline), "spec")
+    specs = sorted(rows)
+    pooled = [_pool(rows[spec]) for spec in specs]
     tests = [sign_flip(differences) if differences.size else None for differences in pooled]
     adjusted = holm(np.array([test.p if test else 1.0 for test in tests]))
     return tuple(
         JointTest(
             spec,
-            sum(row.spec == spec for row in rows),
+            len(rows[spec]),
             differences,
             test,
             float(p),
@@ -277,8 +284,8 @@ def _pool(rows: list[Row]) -> Array:
 def _aggregates(tasks: tuple[TaskComparison, ...], baseline: str | None) -> tuple[Aggregate, ...]:
     if len(tasks) < 2:
         return ()
-    specs = sorted({row.spec for task in tasks for row in task.rows}, key=lambda spec: (spec != baseline, spec))
-    rows = {spec: [row for task in tasks for row in task.rows if row.spec == spec] for spec in specs}
+    rows = _grouped((row for task in tasks for row in task.rows), "spec")
+    specs = sorted(rows, key=lambda spec: (spec != baseline, spec))
     tables = {spec: _by_task(rows[spec], len(tasks)) for spec in specs}
     return tuple(
         Aggregate(

@@ -58,6 +58,12 @@ def mismatch(cells: list[CellRun], spec: str, baseline: str | None) -> str | Non
                 return f"{cell.spec} has {difference} between seeds {group[0].seed} and {cell.seed}"
     for cell in [*theirs, *ours]:
         difference = _differing(theirs[0], cell, ("agent", "device", "args", "references"))
+        if (
+            difference is None
+            and theirs[0].compiled != cell.compiled
+            and None not in (theirs[0].compiled, cell.compiled)
+        ):
+            difference = f"different ways to train ({_way(theirs[0])} against {_way(cell)})"
         if difference is None and not np.array_equal(theirs[0].steps, cell.steps):
             difference = f"different checkpoints ({_axis(theirs[0])} against {_axis(cell)})"
         if difference:
@@ -66,6 +72,10 @@ def mismatch(cells: list[CellRun], spec: str, baseline: str | None) -> str | Non
                 f"against {cell.spec} with seed {cell.seed}"
             )
     return None
+
+
+def _way(cell: CellRun) -> str:
+    return "compiled" if cell.compiled else "not compiled"
 
 
 def _differing(a: CellRun, b: CellRun, keys: tuple[str, ...]) -> str | None:

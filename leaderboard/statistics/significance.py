@@ -191,31 +191,29 @@ def detectable_effect(pairs: int, *, level: float = ALPHA) -> float:
 
 
 @lru_cache(maxsize=4)
-def _sign_patterns(pairs: int, draws: int, seed: int) -> NDArray[np.int8]:
-    """[B, m] of ±1, the patterns that SciPy's permutation test tries: of ones, with the sample as its own statistic."""
-    if pairs == 1:  # SciPy wants two
-        return np.array([[1], [-1]], dtype=np.int8)
-    test = stats.permutation_test(
-        (np.ones(pairs),),
-        lambda signs, axis: signs.astype(np.int8),
-        permutation_type="samples",  # of one sample: flips signs
-        vectorized=True,
-        n_resamples=draws,
-        batch=max(1, CHUNK // pairs),  # bounds the memory of many pairs
-        alternative="greater",
-        rng=seed,
+def _sign_patterns(pairs: int, draws: int, seed: int) -> NDArray[np.uint8]:
+    """[B, m / 8] bits, 1 for +: all patterns, or the random ones that SciPy's permutation test tries with that seed."""
+    if 2**pairs <= draws:
+        every = np.arange(2**pairs, dtype=">u4").view(np.uint8).reshape(-1, 4)
+        return np.packbits(np.unpackbits(every, axis=1)[:, -pairs:], axis=1)
+    random = np.random.default_rng(seed)
+    block = max(1, CHUNK // pairs)
+    blocks = [(min(block, draws - start), pairs) for start in range(0, draws, block)]
+    return np.concatenate(
+        [np.packbits(random.integers(2**32, size=size, dtype=np.uint32) & 1, axis=1) for size in blocks]
     )
-    return np.asarray(test.null_distribution, dtype=np.int8)
 
 
-def _as_extreme(values: Array, patterns: NDArray[np.int8]) -> Array:
-    """How many patterns [B, m] bring the sum of each row of [C, m] at least as far from 0 as it is: [C]."""
+def _as_extreme(values: Array, patterns: NDArray[np.uint8]) -> Array:
+    """How many patterns [B, m / 8] bring the sum of each row of [C, m] at least as far from 0 as it is: [C]."""
     slack = ROUNDING * np.abs(values).sum(axis=1)  # a sum in another order must stay a tie
     limits = np.abs(values.sum(axis=1)) - slack
     counts = np.zeros(len(values))
-    block = max(1, CHUNK // values.shape[1])
+    pairs = values.shape[1]
+    block = max(1, CHUNK // pairs)
     for start in range(0, len(patterns), block):
-        signs = patterns[start : start + block].T.astype(np.float64)  # [m, block]
+        bits = np.unpackbits(patterns[start : start + block], axis=1, count=pairs)
+        signs = 2.0 * bits.T - 1  # [m, block]
         rows = max(1, CHUNK // signs.shape[1])
         for first in range(0, len(values), rows):
             some = slice(first, first + rows)

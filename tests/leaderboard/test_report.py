@@ -10,7 +10,8 @@ from rich.console import Console
 from scipy import stats
 
 from filters.errors import UsageError
-from leaderboard.report import load, print_report, render, to_markdown
+from leaderboard.report import print_report, render, to_markdown
+from leaderboard.runs.folder import load
 from leaderboard.statistics.comparison import Comparison, TaskComparison, compare
 from leaderboard.statistics.significance import detectable_effect, effect_size
 from leaderboard.statistics.tables import suite_sheets, task_sheets

@@ -9,6 +9,8 @@ import pytest
 
 from filters.errors import UsageError
 from leaderboard.runs import store
+from leaderboard.runs.jsonfile import numbers, wholes
+from leaderboard.runs.sharing import Shared
 
 CONFIG = {
     "schema": 1,
@@ -239,3 +241,33 @@ def test_another_schema_is_refused(cell):
     store.write_json(cell / "config.json", CONFIG | {"schema": 2})
     with pytest.raises(UsageError, match="schema 2"):
         store.read_cell(cell)
+
+
+def test_without_episodes_the_means_stay(cell):
+    whole, light = store.read_cell(cell), store.read_cell(cell, episodes=False)
+    np.testing.assert_array_equal(light.curve, whole.curve)
+    assert (light.returns, light.lengths) == ((), ())
+    assert light.config == whole.config
+
+
+def test_cells_read_together_hold_what_they_share_once(cell):
+    shared = Shared()
+    one, two = (store.read_cell(cell, shared=shared) for _ in range(2))
+    assert one.config["filter_fields"] is two.config["filter_fields"]
+    assert one.steps is two.steps
+    assert one.config == two.config == CONFIG
+    assert shared.value({"a": 1}) != shared.value({"a": 1.5})
+    assert shared.value({"a": True})["a"] is True
+
+
+@pytest.mark.parametrize("value", [True, 10**400, float("nan"), 1e101, "1", None, [1.0]])
+def test_a_list_of_numbers_holds_nothing_else(value):
+    file = Path("evals.jsonl")
+    with pytest.raises(UsageError, match="instead of a finite number"):
+        numbers([1, 2.5, value], "returns", file)
+    with pytest.raises(UsageError, match="instead of a value of type int"):
+        wholes([1, value], "lengths", file)
+    assert numbers([1, 2**60 + 1, -0.5], "returns", file).tolist() == [1.0, float(2**60 + 1), -0.5]
+    assert wholes([2**63 - 1, -(2**63) + 1], "lengths", file).tolist() == [2**63 - 1, -(2**63) + 1]
+    with pytest.raises(UsageError):
+        wholes([-(2**63)], "lengths", file)

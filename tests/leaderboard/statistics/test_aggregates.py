@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+from leaderboard.statistics import aggregates
 from leaderboard.statistics.aggregates import iqm, iqm_interval, performance_profile, probability_of_improvement
 
 
@@ -41,6 +42,25 @@ def test_probability_of_improvement_is_the_mann_whitney_statistic():
     ours, theirs = (np.round(rng.normal(size=(5, 3)), 1) for _ in range(2))  # rounded, so that some tie
     by_task = stats.mannwhitneyu(ours, theirs, method="asymptotic").statistic / 25
     assert probability_of_improvement(ours, theirs).mean == pytest.approx(by_task.mean())
+
+
+def test_limits_of_many_seeds_are_those_of_all_pairs_of_runs(monkeypatch):
+    rng = np.random.default_rng(1)
+    ours, theirs = (np.round(rng.normal(size=(40, 2)), 1) for _ in range(2))
+
+    def all_pairs(*seeds, axis):
+        x, y = (np.stack([scores[drawn, m] for m, drawn in enumerate(seeds)], axis=-1) for scores in (ours, theirs))
+        return (1 + np.sign(x[:, :, None] - y[:, None]).mean(axis=(1, 2, 3))) / 2
+
+    settings = {"vectorized": True, "n_resamples": 300, "method": "percentile", "rng": 0}
+    expected = stats.bootstrap((np.arange(40),) * 2, all_pairs, **settings).confidence_interval
+    assert probability_of_improvement(ours, theirs, draws=300)[1:] == tuple(expected)
+    whole = [iqm_interval(ours, draws=300), performance_profile(ours, np.linspace(-1, 1, 5), draws=300)]
+    monkeypatch.setattr(aggregates, "CHUNK", 1000)  # twelve draws at once
+    assert probability_of_improvement(ours, theirs, draws=300)[1:] == tuple(expected)
+    again = [iqm_interval(ours, draws=300), performance_profile(ours, np.linspace(-1, 1, 5), draws=300)]
+    assert_array_equal(again[0], whole[0])
+    assert_array_equal(again[1], whole[1])
 
 
 def test_profile_is_the_share_of_runs_above_each_threshold():

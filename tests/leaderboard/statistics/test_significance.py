@@ -97,6 +97,23 @@ def test_it_is_scipy_s_permutation_test(pairs):
     assert_array_equal(sign_flips(many), [sign_flip(differences).p for differences in many])
 
 
+@pytest.mark.parametrize(("pairs", "draws"), [(3, 100), (17, 1000), (21, 999)])
+def test_the_sign_patterns_are_scipy_s(pairs, draws):
+    tried = stats.permutation_test(
+        (np.ones(pairs),),
+        lambda signs, axis: signs,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=draws,
+        alternative="greater",
+        rng=4,
+    ).null_distribution
+    bits = np.unpackbits(significance._sign_patterns(pairs, draws, 4), axis=1, count=pairs)
+    if 2**pairs <= draws:  # all of them, in an order of their own
+        tried, bits = (np.unique(patterns, axis=0) for patterns in (tried, bits))
+    assert_array_equal(bits, tried > 0)
+
+
 def test_many_comparisons_do_not_depend_on_how_they_are_cut(monkeypatch):
     many = np.random.default_rng(5).normal(size=(13, 10))
     whole = sign_flips(many)
