@@ -1,8 +1,9 @@
 """What does LEADERBOARD.md say?"""
 
+import re
 from collections.abc import Sequence
 
-from leaderboard.board.rows import VERDICTS, BoardRow, EntrySummary, Ranking, Saving
+from leaderboard.board.rows import VERDICTS, BoardRow, EntrySummary, Ranking, Saving, overview
 from leaderboard.board.text import (
     DASH,
     at_a_glance,
@@ -41,7 +42,21 @@ def leaderboard_markdown(rankings: Sequence[Ranking]) -> str:
     """The whole file; the same rankings give the same bytes."""
     verdicts = "\n".join(f"- **{name}**: {meaning}." for name, meaning in VERDICTS.items())
     sections = [_section(ranking) for ranking in rankings] or ["No entry yet."]
-    return "\n\n".join([INTRODUCTION, *sections, LEGEND, verdicts]) + "\n"
+    first = [_overview(rankings)] if len(rankings) > 1 else []
+    return "\n\n".join([INTRODUCTION, *first, *sections, LEGEND, verdicts]) + "\n"
+
+
+def _overview(rankings: Sequence[Ranking]) -> str:
+    lines = [["Filter", *(f"[{markdown(ranking.title)}](#{_anchor(ranking)})" for ranking in rankings)]]
+    lines += [["---"] * len(lines[0])]
+    lines += [[markdown(spec), *(verdict or DASH for verdict in verdicts)] for spec, verdicts in overview(rankings)]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"## Which suite says what\n\nThe verdict on every filter, suite by suite.\n\n{table}"
+
+
+def _anchor(ranking: Ranking) -> str:
+    """Where a forge puts the suite's heading."""
+    return re.sub(r"[^a-z0-9 -]", "", f"Suite {ranking.title}".lower()).replace(" ", "-")
 
 
 def _section(ranking: Ranking) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from filters.errors import UsageError
 from leaderboard.board import text as board_text
 from leaderboard.board.figures import figure_data, numbers
-from leaderboard.board.rows import VERDICTS, BoardRow, EntrySummary, Ranking
+from leaderboard.board.rows import VERDICTS, BoardRow, EntrySummary, Ranking, overview
 from leaderboard.entries.submission import FilterSource
 from leaderboard.statistics.tables import DETECTION_LEGEND, detection_sheets
 
@@ -57,7 +57,10 @@ def site_files(rankings: Sequence[Ranking]) -> Iterator[tuple[str, str]]:
     pages = environment()
     entries = {summary.entry.key: summary for ranking in rankings for summary in ranking.entries}
     index = pages.get_template("index.html")
-    yield "index.html", index.render(rankings=rankings, entries=entries, points=_points, chosen=_chosen)
+    yield (
+        "index.html",
+        index.render(rankings=rankings, overview=overview(rankings), entries=entries, points=_points, chosen=_chosen),
+    )
     template = pages.get_template("entry.html")
     for key, summary in entries.items():
         yield page_of(key), template.render(_entry_context(summary))

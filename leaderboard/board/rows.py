@@ -176,6 +176,20 @@ class Ranking:
         return f"{self.suite}, with earlier tasks" if self.superseded else self.suite
 
 
+def overview(rankings: Sequence[Ranking]) -> list[tuple[str, list[str]]]:
+    """For every filter on the board, by name, its verdict in each ranking: `verdict`, several where entries differ.
+
+    Returns:
+        [(filter, [verdict in each ranking; empty where it was not run])].
+    """
+    specs = sorted({row.spec for ranking in rankings for row in ranking.rows})
+    table = []
+    for spec in specs:
+        found = [dict.fromkeys(row.verdict for row in ranking.rows if row.spec == spec) for ranking in rankings]
+        table.append((spec, [", ".join(verdicts) for verdicts in found]))
+    return table
+
+
 def summarise(entry: Entry) -> EntrySummary:
     """All numbers of an entry, from its raw returns.
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from filters.errors import UsageError
 from leaderboard.board.figures import extremes, figure_data, kept_curve, learning_curve
-from leaderboard.board.rows import BoardRow, EntrySummary, is_newer, rankings, summarise
+from leaderboard.board.rows import BoardRow, EntrySummary, is_newer, overview, rankings, summarise
 from leaderboard.board.text import short_task
 from leaderboard.entries.submission import Entry
 from tests.leaderboard.made_up import make_entry
@@ -207,3 +207,22 @@ def test_profiles_are_shares_of_runs_above_fixed_thresholds():
     assert at[0.8] in (0.4, 0.6)  # 0.5 + 0.3 may round to either side of 0.8
     single = figure_data(summarise(flat_entry(tasks=ONE_TASK)))
     assert set(single["rows"][1]["profile"]["low"]) == {None}
+
+
+def test_the_first_table_says_each_suite_s_verdict_on_each_filter():
+    """Two entries that differ on one filter, and one on another task, which too few runs say nothing about."""
+    board = rankings(
+        [
+            summarise(flat_entry("one")),
+            summarise(flat_entry("two", sign=-1.0)),
+            summarise(flat_entry("three", tasks=ONE_TASK, filters=2)),
+        ]
+    )
+    table = {
+        spec: dict(zip((len(ranking.tasks) for ranking in board), found, strict=True))
+        for spec, found in overview(board)
+    }
+    assert table == {
+        "filter-0": {2: "helps, harms", 1: "too few runs"},
+        "filter-1": {2: "", 1: "too few runs"},
+    }
